@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * The ruler for markers: loops of known length in core cycles, called as markers' codes are. Their bodies are those of
- * crates/cyclescope/src/ruler/chains.rs, which explains them; each lies in one cache line.
+ * crates/measure/src/ruler/chains.rs, which explains them; each lies in one cache line.
  *
  *	void ruler_…(u32 loops);
  */

@@ -39,6 +39,6 @@ mod tests {
             let own = STUDIES.iter().filter(|command| command.name == *name).count();
             assert_eq!(own, usize::from(plain.is_none()), "{name}");
         }
-        assert!(STUDIES.iter().all(|command| StudyInfo::named(command.name).is_some()));
+        assert!(STUDIES.iter().all(|command| cyclescope::study::named(command.name).is_some()));
     }
 }

@@ -167,7 +167,7 @@ impl Code {
             if decoder.last_error() == DecoderError::NoMoreBytes {
                 let text = format!(
                     "the last instruction, {} at +{start:#x}, is not complete",
-                    cyclescope::run::hex(&bytes[start..])
+                    cyclescope::asm::to_hex(&bytes[start..])
                 );
                 return Err(Failure::usage(text, Some("add its missing bytes")));
             }

@@ -54,6 +54,8 @@ mod unit;
 #[cfg(feature = "std")]
 pub mod ab;
 #[cfg(feature = "std")]
+mod at_end;
+#[cfg(feature = "std")]
 mod cycle_clock;
 #[cfg(feature = "std")]
 mod histogram;
@@ -66,6 +68,8 @@ mod running;
 #[cfg(feature = "std")]
 mod thread;
 
+#[cfg(feature = "std")]
+pub use at_end::{AtEnd, report_at_end};
 pub use calibration::{Calibration, Scale};
 pub use cpu::{Feature, Missing};
 #[cfg(feature = "std")]
@@ -74,5 +78,5 @@ pub use pair::{Counts, Pair, hide, keep};
 #[cfg(feature = "std")]
 pub use region::{Region, Timed};
 #[cfg(feature = "std")]
-pub use report::{AtEnd, Caveat, Estimate, Report, Row, report, report_at_end};
+pub use report::{Caveat, Estimate, Report, Row, report};
 pub use unit::{CoreCycles, Ticks};

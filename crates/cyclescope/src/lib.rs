@@ -26,27 +26,16 @@
 
 #![warn(unreachable_pub)]
 
-pub mod asm;
-pub mod clock;
-pub mod context;
-pub mod doctor;
-pub mod error;
-pub mod executor;
-pub mod input;
-pub mod machine;
-pub mod measure;
-pub mod placement;
-pub mod plot;
-pub mod program;
-pub mod random;
-pub mod result;
-pub mod ruler;
-pub mod run;
 mod scope;
-pub mod snippet;
-pub mod statistics;
 pub mod study;
-pub mod unit;
 
-pub use result::{aperf, caveat, record};
+pub use cyclescope_code::{asm, clock, context, program, snippet};
+pub use cyclescope_core::{error, input, machine, random, statistics, unit};
+pub use cyclescope_doctor as doctor;
+pub use cyclescope_exec as executor;
+pub use cyclescope_measure as measure;
+pub use cyclescope_measure::result::{self, aperf, caveat, record};
+pub use cyclescope_measure::{placement, ruler};
+pub use cyclescope_plot as plot;
+pub use cyclescope_run as run;
 pub use scope::{Scope, measure_snippet};

@@ -103,17 +103,18 @@ impl Scope {
 mod tests {
     use super::*;
     use crate::error::RunError;
-    use crate::executor::{Capabilities, OpenError, Opened, Ring, mock};
+    use crate::executor::{Capabilities, OpenError, Opened, Ring};
+    use cyclescope_sim::{Scenario, Simulated};
 
     fn simulated(machine: &Machine, _: &OpenOptions) -> Opened {
         match machine.is_emulated() {
             true => Err(OpenError::from(RunError::Hung { deadline_ms: 1 })),
-            false => Ok(Box::new(mock::Simulated::new(mock::Scenario::default(), 3))),
+            false => Ok(Box::new(Simulated::new(Scenario::default(), 3))),
         }
     }
 
     fn capabilities(_: &Machine) -> Capabilities {
-        mock::Simulated::new(mock::Scenario::default(), 3).capabilities().clone()
+        Simulated::new(Scenario::default(), 3).capabilities().clone()
     }
 
     const SIMULATED: Offer = Offer {
@@ -128,7 +129,7 @@ mod tests {
     };
 
     fn scope(request: &Request) -> Scope {
-        let machine = mock::Simulated::new(mock::Scenario::default(), 3).machine().clone();
+        let machine = Simulated::new(Scenario::default(), 3).machine().clone();
         Scope::with(&SIMULATED, &machine, request).expect("a simulated machine")
     }
 

@@ -3,7 +3,6 @@
 use cyclescope::caveat::Code;
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
-use cyclescope::executor::mock::{Frequency, Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, CounterProgress, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
@@ -13,6 +12,7 @@ use cyclescope::run::{Facts, Run, run};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
 use cyclescope::study::run::{NAME, RunStudy};
+use cyclescope_sim::{Frequency, Scenario, Simulated};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn disagree(run: &Run) -> Option<&str> {
 }
 
 fn facts<'a>(snippet: &'a Snippet, plan: &'a Plan) -> Facts<'a> {
-    Facts { snippet, plan, executor: "mock", cpu: 0, cpu_model: "simulated" }
+    Facts { snippet, plan, executor: "simulated", cpu: 0, cpu_model: "simulated" }
 }
 
 #[test]

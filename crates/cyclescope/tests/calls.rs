@@ -1,7 +1,6 @@
 //! A call of a function where calls overlap and where they do not, on simulated machines whose costs are planted.
 
 use cyclescope::executor::Executor;
-use cyclescope::executor::mock::{LayoutEffects, Scenario, Simulated};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Lengthen, Plan, Precision};
 use cyclescope::record::{Quantity, RunRecord, Serialized};
@@ -9,6 +8,7 @@ use cyclescope::result::answers::Answers;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
 use cyclescope::study::run::{RunStudy, Subject};
+use cyclescope_sim::{LayoutEffects, Scenario, Simulated};
 use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };

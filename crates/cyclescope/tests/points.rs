@@ -2,7 +2,6 @@
 
 use cyclescope::caveat::Code;
 use cyclescope::error::{Cause, Error, RunError};
-use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Open, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
@@ -12,6 +11,7 @@ use cyclescope::snippet::Snippet;
 use cyclescope::study::points::{Kept, Label, PointsStudy, Row, Session};
 use cyclescope::study::run::RunStudy;
 use cyclescope::study::{Record, Role, Stop, Study};
+use cyclescope_sim::{Scenario, Simulated};
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 /// The snippet of points that fault, and that of all others.

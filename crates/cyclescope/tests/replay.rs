@@ -1,7 +1,6 @@
 //! A measurement over recorded answers is the one that was recorded, on simulated machines.
 
 use cyclescope::error::{Cause, Error, RunError};
-use cyclescope::executor::mock::{Scenario, Simulated};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
@@ -11,6 +10,7 @@ use cyclescope::result::container::{Container, Evidence, Origin};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::{NAME, RunStudy};
 use cyclescope::study::{Record, Stop, Study};
+use cyclescope_sim::{Scenario, Simulated};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;

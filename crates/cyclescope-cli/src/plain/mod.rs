@@ -193,7 +193,7 @@ fn begun(
 
 /// Computes the result of a study without a front again; `None` where there is no such study.
 pub fn replay(container: &Container, output: &mut Output) -> Option<Result<u8, Failure>> {
-    let study = StudyInfo::named(&container.manifest.origin.study)?;
+    let study = cyclescope::study::named(&container.manifest.origin.study)?;
     let front = Table { plain: study.plain?, look: look(study.name) };
     Some(again::again(&front, container, output))
 }
@@ -349,7 +349,8 @@ mod tests {
         assert!(parsed(&["doctor"]).unwrap().is_none() && parsed(&["fruit", "--nothing"]).is_err());
         let refused = subjects(&FRUIT.plain.unwrap(), "fruit", &["pera".to_string()]).unwrap_err();
         assert!(refused.text().contains("`pera`"), "{refused:?}");
-        let plain = |look: &Look| StudyInfo::named(look.study).is_some_and(|study| study.plain.is_some());
+        let plain =
+            |look: &Look| cyclescope::study::named(look.study).is_some_and(|study| study.plain.is_some());
         assert!(LOOKS.iter().all(plain));
     }
 

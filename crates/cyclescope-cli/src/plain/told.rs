@@ -3,7 +3,7 @@
 use cyclescope::executor::LockState;
 use cyclescope::result::answers::Answers;
 use cyclescope::result::container::{Container, ContainerError};
-use cyclescope::study::{Follow, Progress, Record, Stop, Study, StudyInfo};
+use cyclescope::study::{Follow, Progress, Record, Stop, Study};
 use serde_json::Value;
 use std::io;
 use std::ops::ControlFlow;
@@ -34,7 +34,7 @@ impl Study for Told {
     fn restore(container: &Container) -> Result<Told, ContainerError> {
         let name = &container.manifest.origin.study;
         let unknown = || ContainerError::fact("study", format!("there is no study {name}"));
-        let info = StudyInfo::named(name).ok_or_else(unknown)?;
+        let info = cyclescope::study::named(name).ok_or_else(unknown)?;
         Ok(Told { study: (info.restore)(container)?, lines: Vec::new() })
     }
 

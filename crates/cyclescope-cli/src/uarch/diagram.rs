@@ -158,7 +158,6 @@ fn entry(record: &CoreRecord) -> Entry {
 mod tests {
     use super::super::made_up;
     use super::*;
-    use cyclescope::study::StudyInfo;
 
     fn drawn() -> Diagram {
         diagram(&CoreRecord::all(&made_up::lines()), "a machine")
@@ -211,7 +210,8 @@ mod tests {
         for Arrow { from: (row, place), to } in ARROWS {
             assert!(rows[row].get(place).is_some() && rows[row + 1].get(to).is_some());
         }
-        let tests = StudyInfo::named("uarch").and_then(|study| study.plain).expect("a study").subjects;
+        let tests =
+            cyclescope::study::named("uarch").and_then(|study| study.plain).expect("a study").subjects;
         for test in ROOMS.iter().flat_map(|room| room.tests) {
             assert!(tests.iter().any(|(name, _)| name == test), "{test}");
         }

@@ -10,7 +10,6 @@ use super::record::{CoreRecord, Filler, KIND, Walk};
 use crate::failure::Failure;
 use crate::plots::Plots;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
-use cyclescope::study::StudyInfo;
 use serde_json::Value;
 
 /// Draws them.
@@ -183,7 +182,7 @@ fn axis(label: &str, scale: Scale) -> Axis {
 
 /// What is asked, as the list of tests has it.
 fn title(record: &CoreRecord) -> String {
-    let plain = StudyInfo::named(KIND).and_then(|study| study.plain);
+    let plain = cyclescope::study::named(KIND).and_then(|study| study.plain);
     let tests = plain.map_or(&[][..], |plain| plain.subjects);
     let Some((_, asked)) = tests.iter().find(|(name, _)| *name == record.test) else { return record.label() };
     let mut letters = asked.chars();

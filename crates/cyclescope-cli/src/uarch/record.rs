@@ -4,7 +4,6 @@
 //! not have is empty.
 
 use super::figure::Figure;
-use cyclescope::study::StudyInfo;
 use cyclescope::study::instr::rows::table::BadFile;
 use serde::Deserialize;
 use serde_json::Value;
@@ -225,7 +224,7 @@ impl CoreRecord {
 
     /// Puts records in the order of their tests: sizes, which are looked at again, are written last.
     pub fn sort(records: &mut [CoreRecord]) {
-        let plain = StudyInfo::named(KIND).and_then(|study| study.plain);
+        let plain = cyclescope::study::named(KIND).and_then(|study| study.plain);
         let place = |record: &CoreRecord| {
             plain.as_ref().and_then(|plain| plain.subjects.iter().position(|(test, _)| *test == record.test))
         };

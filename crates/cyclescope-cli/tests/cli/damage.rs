@@ -7,7 +7,7 @@ use cyclescope::result::container::Writer;
 use std::path::Path;
 
 const FILES: [&str; 5] =
-    ["manifest.json", "programs.jsonl.zst", "records.jsonl.zst", "layouts.jsonl.zst", "readings.zst"];
+    ["manifest.json", "programs.jsonl.gz", "records.jsonl.gz", "layouts.jsonl.gz", "readings.gz"];
 
 /// Replays evidence in which one file has other bytes, and puts them back.
 fn replay_with(directory: &Path, file: &str, bytes: &[u8]) -> Answer {

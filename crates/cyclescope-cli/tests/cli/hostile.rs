@@ -68,7 +68,7 @@ fn evidence_may_lead_anywhere_and_is_refused() {
     let directory = folder.path().join("evidence");
     let text = directory.to_str().expect("text");
     keep(text, &["nop"]);
-    for name in ["manifest.json", "readings.zst", "records.jsonl.zst"] {
+    for name in ["manifest.json", "readings.gz", "records.jsonl.gz"] {
         let (file, aside) = (directory.join(name), folder.path().join("aside"));
         fs::rename(&file, &aside).expect("a file");
         for (what, says) in no_files(folder.path()) {

@@ -3,7 +3,6 @@
 use super::dossier::{self, Directory};
 use cyclescope::clock::Clock;
 use cyclescope::error::Error;
-use cyclescope::executor::mock::{CoreModel, Scenario, Simulated, SimulatedCore};
 use cyclescope::executor::user::UserOptions;
 use cyclescope::executor::{DEFAULT, Executor, Open, OpenOptions};
 use cyclescope::machine::Machine;
@@ -23,7 +22,8 @@ use cyclescope::study::marker::user::UserBench;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
 use cyclescope::study::points::{self, Label, PointsStudy};
 use cyclescope::study::run::RunStudy;
-use cyclescope::study::{self, Stop, Study, StudyInfo};
+use cyclescope::study::{self, Stop, Study};
+use cyclescope_sim::{CoreModel, Scenario, Simulated, SimulatedCore};
 use serde_json::{Value, json};
 use std::rc::Rc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub fn of(name: &str) -> Vec<Vec<u8>> {
         "evidence_uarch" => return vec![bytes(&uarch())],
         _ => {
             dossier::set_good(&run());
-            let file = if name == "manifest" { "manifest.json" } else { "readings.zst" };
+            let file = if name == "manifest" { "manifest.json" } else { "readings.gz" };
             return vec![dossier::good(file)];
         }
     };
@@ -144,7 +144,8 @@ fn points() -> Value {
 }
 
 fn uarch() -> Value {
-    let info = StudyInfo::named("uarch").and_then(|study| study.plain).expect("a study without a front");
+    let info =
+        cyclescope::study::named("uarch").and_then(|study| study.plain).expect("a study without a front");
     let machine = Machine::detect();
     // Few counts of the caches: each changed input computes all again.
     let subjects = vec!["stores_in_flight", "data_caches"];

@@ -1,0 +1,27 @@
+//! Two programs, or two sets of benchmarks: slower, faster, the same?
+//!
+//! A **pair** is one run of each program, next to each other in time and in random order. A run is one observation, however much it
+//! measures: what differs between runs of one program, the layout of its memory above all, is found in no single run. The
+//! logarithm of a pair's ratio says how much the new program takes more.
+//!
+//! Two programs that are the same have no preferred sign in any pair, since chance chose which one ran first: whatever else happened on
+//! the machine, an interval between order statistics of the ratios holds 0 as often as it says. That needs no assumption on the noise.
+//! A change is said where two batches of pairs, one after the other, say it alike.
+//!
+//! This room decides and reads; it starts no program. Limits: a program's own code lies where its linker put it. Two builds whose code
+//! is the same at other addresses may differ for good, and are told as different where they do by more than a quarter of what counts as the
+//! same; only several builds of both tell that from a change of the code.
+
+#![warn(unreachable_pub)]
+
+mod builds;
+mod comparison;
+mod recorded;
+mod samples;
+#[cfg(test)]
+mod simulated;
+
+pub use builds::over_builds;
+pub use comparison::{Comparison, Outcome, Unclear, Verdict, WITHIN};
+pub use recorded::{FEWEST, against};
+pub use samples::{BadSamples, Figures, figures, parse};

@@ -1,0 +1,280 @@
+//! Registers by name, and which registers and which vector state instructions touch.
+
+use super::kinds::Class;
+use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, OpAccess, Register};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+static NAMES: LazyLock<HashMap<String, Register>> = LazyLock::new(|| {
+    let mut names: HashMap<String, Register> = Register::values()
+        .filter(|r| *r != Register::None && r.size() != 0)
+        .map(|r| (format!("{r:?}").to_lowercase(), r))
+        .collect();
+    for number in 8..16 {
+        names.insert(format!("r{number}b"), Register::R8L + (number - 8));
+    }
+    names.insert(String::from("st"), Register::ST0);
+    names
+});
+
+/// The register of that name, in any case; `st(1)` is put together by the reader of expressions.
+pub(super) fn named(text: &str) -> Option<Register> {
+    NAMES.get(text.to_ascii_lowercase().as_str()).copied()
+}
+
+/// All register names.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.keys().map(String::as_str)
+}
+
+/// The register of that number in the class of another: with `like` EAX and number 3, EBX.
+///
+/// The numbers of AH to BH are 0 to 3, in the order of the encoding (AH, CH, DH, BH); byte registers that are no high
+/// ones count AL, CL, DL, BL, SPL and so on. `None` for what is in no class, such as RIP.
+pub fn numbered(like: Register, number: u32) -> Option<Register> {
+    if HIGH_BYTES.contains(&like) {
+        return HIGH_BYTES.get(number as usize).copied();
+    }
+    Class::of(like).map(|class| class.register(number))
+}
+
+/// The registers that are the second byte of another, by encoding number.
+pub const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH, Register::BH];
+
+/// A set of full registers and flags: 16 general, 32 vector and 8 mask registers, 8 of MMX or x87, the flags.
+///
+/// A part of a register counts as the whole: `al`, `eax` and `rax` are one member. MMX and x87 registers of one
+/// number are one member too, although an x87 name is relative to the top of the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct RegisterSet(u128);
+
+const VECTORS: u32 = 16;
+const MASKS: u32 = 48;
+const STACK: u32 = 56;
+const FLAGS: u32 = 64;
+
+impl RegisterSet {
+    /// The empty set.
+    pub const EMPTY: RegisterSet = RegisterSet(0);
+
+    /// The set of all flags that iced's `RflagsBits` names in this number.
+    pub(crate) fn of_flags(flags: u32) -> RegisterSet {
+        RegisterSet(u128::from(flags) << FLAGS)
+    }
+
+    /// The flags in it, as `RflagsBits`.
+    pub fn flags(self) -> u32 {
+        (self.0 >> FLAGS) as u32
+    }
+
+    /// Whether the set is empty.
+    #[cfg(test)]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Adds a register. Others than those that a set holds (segment, control, tile) leave it as it is.
+    pub fn insert(&mut self, register: Register) {
+        if let Some(bit) = bit(register) {
+            self.0 |= 1 << bit;
+        }
+    }
+
+    /// Whether the register, or the one that it is a part of, is in it.
+    pub fn contains(self, register: Register) -> bool {
+        bit(register).is_some_and(|bit| self.0 >> bit & 1 != 0)
+    }
+
+    /// Members of either set.
+    pub fn union(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 | other.0)
+    }
+
+    /// Members of both sets.
+    pub fn intersection(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 & other.0)
+    }
+
+    /// Members of this set that the other one lacks.
+    pub fn difference(self, other: RegisterSet) -> RegisterSet {
+        RegisterSet(self.0 & !other.0)
+    }
+
+    /// The registers in it by their widest names, without the flags; an x87 or MMX register as `ST0` to `ST7`.
+    pub fn registers(self) -> impl Iterator<Item = Register> {
+        (0..FLAGS).filter(move |bit| self.0 >> bit & 1 != 0).map(|bit| match bit {
+            0..VECTORS => Register::RAX + bit,
+            VECTORS..MASKS => Register::ZMM0 + (bit - VECTORS),
+            MASKS..STACK => Register::K0 + (bit - MASKS),
+            _ => Register::ST0 + (bit - STACK),
+        })
+    }
+}
+
+fn bit(register: Register) -> Option<u32> {
+    let full = register.full_register();
+    let number = full.number() as u32;
+    match full {
+        r if r.is_gpr64() => Some(number),
+        r if r.is_vector_register() => Some(VECTORS + number),
+        r if r.is_k() => Some(MASKS + number),
+        r if r.is_st() || r.is_mm() => Some(STACK + number),
+        _ => None,
+    }
+}
+
+/// Registers and flags that the instruction reads, also those that only an address needs.
+///
+/// Writing a part of a register that keeps the rest is no read here.
+pub fn reads(instruction: &Instruction) -> RegisterSet {
+    used(instruction, |access| {
+        matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+    })
+    .union(RegisterSet::of_flags(instruction.rflags_read()))
+}
+
+/// Registers and flags that the instruction writes or may write; undefined flags count as written.
+pub fn writes(instruction: &Instruction) -> RegisterSet {
+    used(instruction, |access| {
+        matches!(
+            access,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    })
+    .union(RegisterSet::of_flags(instruction.rflags_modified()))
+}
+
+/// Registers of which the instruction leaves all or a part as it was, and so waits for it: those that it may not write
+/// (`cmovcc`, `bsf`), and those of which it writes 8 or 16 bits.
+pub fn keeps(instruction: &Instruction) -> RegisterSet {
+    let mut set = RegisterSet::EMPTY;
+    let mut factory = InstructionInfoFactory::new();
+    for used in factory.info(instruction).used_registers() {
+        let part = used.register().is_gpr() && used.register().size() < 4;
+        let written = matches!(used.access(), OpAccess::Write | OpAccess::ReadWrite);
+        if used.access() == OpAccess::CondWrite || part && written {
+            set.insert(used.register());
+        }
+    }
+    set
+}
+
+fn used(instruction: &Instruction, wanted: impl Fn(OpAccess) -> bool) -> RegisterSet {
+    let mut set = RegisterSet::EMPTY;
+    let mut factory = InstructionInfoFactory::new();
+    for register in factory.info(instruction).used_registers().iter().filter(|r| wanted(r.access())) {
+        set.insert(register.register());
+    }
+    set
+}
+
+/// Which vector and floating-point state code touches; several at once are possible, and matter: a change
+/// between legacy and VEX code, or between MMX and x87, has its own cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct VectorState {
+    /// x87 registers.
+    pub x87: bool,
+    /// MMX registers.
+    pub mmx: bool,
+    /// xmm registers by legacy encodings, which keep the upper parts.
+    pub legacy128: bool,
+    /// xmm registers by VEX, EVEX or XOP, which clear the upper parts.
+    pub vex128: bool,
+    /// ymm registers.
+    pub bits256: bool,
+    /// zmm registers.
+    pub bits512: bool,
+}
+
+impl VectorState {
+    /// Bits of the widest vector: 0, 64 for MMX, 128, 256 or 512.
+    #[cfg(test)]
+    pub(crate) fn widest(self) -> u32 {
+        match self {
+            VectorState { bits512: true, .. } => 512,
+            VectorState { bits256: true, .. } => 256,
+            VectorState { legacy128: true, .. } | VectorState { vex128: true, .. } => 128,
+            VectorState { mmx: true, .. } => 64,
+            _ => 0,
+        }
+    }
+}
+
+/// The vector state that these instructions touch.
+pub fn vector_state(instructions: &[Instruction]) -> VectorState {
+    let mut state = VectorState::default();
+    let mut factory = InstructionInfoFactory::new();
+    for instruction in instructions {
+        let legacy = instruction.op_code().encoding() == EncodingKind::Legacy;
+        state.x87 |= instruction.fpu_stack_increment_info().writes_top();
+        let operands = (0..instruction.op_count()).map(|n| instruction.op_register(n));
+        let index = instruction.memory_index();
+        // A write of xmm by VEX clears, and is listed as a write of, the whole register: the operand decides.
+        let named: Vec<Register> = operands.chain([index]).filter(|r| *r != Register::None).collect();
+        let used = factory.info(instruction).used_registers().iter().map(|u| u.register());
+        let implied: Vec<Register> =
+            if named.iter().any(|r| r.is_vector_register()) { Vec::new() } else { used.collect() };
+        for register in named.into_iter().chain(implied) {
+            state.x87 |= register.is_st();
+            state.mmx |= register.is_mm();
+            state.legacy128 |= register.is_xmm() && legacy;
+            state.vex128 |= register.is_xmm() && !legacy;
+            state.bits256 |= register.is_ymm();
+            state.bits512 |= register.is_zmm();
+        }
+    }
+    state
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::asm::parse;
+    use iced_x86::RflagsBits;
+
+    fn one(text: &str) -> Instruction {
+        parse(text).unwrap().instructions()[0]
+    }
+
+    #[test]
+    fn what_an_instruction_reads_and_writes() {
+        let add = one("add al, byte ptr [rcx+rdx*2]");
+        let names = |set: RegisterSet| set.registers().collect::<Vec<_>>();
+        assert_eq!(names(reads(&add)), [Register::RAX, Register::RCX, Register::RDX]);
+        assert_eq!(names(writes(&add)), [Register::RAX]);
+        assert_eq!(reads(&add).flags(), 0);
+        assert!(writes(&add).flags() & RflagsBits::CF != 0);
+        assert_eq!(reads(&one("adc eax, ebx")).flags(), RflagsBits::CF);
+        let mul = one("mul rbx");
+        assert_eq!(names(writes(&mul)), [Register::RAX, Register::RDX]);
+        let masked = one("vaddps zmm31{k3}{z}, zmm1, zmm2");
+        assert_eq!(names(reads(&masked)), [Register::ZMM1, Register::ZMM2, Register::K3]);
+        assert!(writes(&masked).contains(Register::XMM31) && !writes(&masked).contains(Register::XMM30));
+    }
+
+    #[test]
+    fn sets_behave_like_sets() {
+        let mut a = RegisterSet::EMPTY;
+        a.insert(Register::AH);
+        a.insert(Register::YMM3);
+        a.insert(Register::CR0);
+        let mut b = RegisterSet::EMPTY;
+        b.insert(Register::RAX);
+        assert_eq!(a.intersection(b), b);
+        assert_eq!(a.difference(b).registers().collect::<Vec<_>>(), [Register::ZMM3]);
+        assert_eq!(a.union(b), a);
+        assert!(RegisterSet::EMPTY.is_empty() && !a.is_empty());
+    }
+
+    #[test]
+    fn vector_state_by_encoding_and_width() {
+        let state = |text: &str| vector_state(parse(text).unwrap().instructions());
+        assert_eq!(state("add rax, rax"), VectorState::default());
+        assert_eq!(state("addps xmm0, xmm1"), VectorState { legacy128: true, ..Default::default() });
+        assert_eq!(state("vaddps xmm0, xmm1, xmm2"), VectorState { vex128: true, ..Default::default() });
+        assert_eq!(state("vpermq zmm0, zmm1, 1").widest(), 512);
+        assert_eq!(state("vaddps ymm0, ymm1, ymm2; addps xmm0, xmm1").widest(), 256);
+        assert!(state("fadd").x87 && state("fld1").x87 && state("paddb mm0, mm1").mmx);
+        assert_eq!(state("paddb mm0, mm1").widest(), 64);
+    }
+}

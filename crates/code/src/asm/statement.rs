@@ -1,0 +1,87 @@
+//! One instruction as written, in either syntax.
+
+use super::cursor::Cursor;
+use super::lexer::{Kind, Position};
+use super::operand::{Operand, Value};
+use cyclescope_core::error::BadSnippet;
+use iced_x86::Register;
+
+/// A syntax of assembly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Intel's: `add dword ptr [rax+8], 1`.
+    Intel,
+    /// AT&T's: `addl $1, 8(%rax)`.
+    Att,
+}
+
+/// Effect of a prefix word or an encoding hint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    Lock,
+    Rep,
+    Repne,
+    Xacquire,
+    Xrelease,
+    Bnd,
+    Notrack,
+    Segment(Register),
+    /// `data16` or `data64`: operands of that number of bits.
+    Data(u32),
+    /// `addr32`: addresses of 32 bits.
+    Addr32,
+    Vex,
+    Vex3,
+    Evex,
+    Load,
+    Store,
+    Disp8,
+    Disp32,
+}
+
+/// One instruction as written.
+#[derive(Debug, Clone)]
+pub(super) struct Statement {
+    pub(super) mnemonic: String,
+    pub(super) at: Position,
+    pub(super) prefixes: Vec<(Prefix, Position)>,
+    pub(super) operands: Vec<Operand>,
+    /// `{...}` in a place of its own.
+    pub(super) decorators: Vec<(String, Position)>,
+}
+
+/// An item of a snippet, in order.
+#[derive(Debug, Clone)]
+pub(super) enum Item {
+    Label(String, Position),
+    Local(u32),
+    Statement(Statement),
+}
+
+impl Cursor<'_> {
+    /// Reads the operands of a statement up to its end, each with `operand`.
+    pub(super) fn operands(
+        &mut self,
+        statement: &mut Statement,
+        mut operand: impl FnMut(&mut Self) -> Result<Operand, BadSnippet>,
+    ) -> Result<(), BadSnippet> {
+        while self.peek().kind != Kind::End {
+            let operand = operand(self)?;
+            match operand.value {
+                Value::Nothing => statement.decorators.extend(operand.decorators),
+                _ => statement.operands.push(operand),
+            }
+            match self.peek().kind {
+                Kind::End => break,
+                Kind::Punct(',') => {
+                    self.take();
+                    if self.peek().kind == Kind::End {
+                        return Err(self.unexpected("an operand"));
+                    }
+                }
+                _ => return Err(self.unexpected("a comma or the end of the instruction")),
+            }
+        }
+        Ok(())
+    }
+}

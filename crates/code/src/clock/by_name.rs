@@ -1,0 +1,16 @@
+//! A timing method in a file is its name.
+
+use super::Clock;
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::ser::Serializer;
+
+/// Writes the name.
+pub fn serialize<S: Serializer>(clock: &&'static Clock, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(clock.name)
+}
+
+/// Finds the method of a name.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Clock, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Clock::named(&name).ok_or_else(|| D::Error::custom(format!("there is no clock {name}")))
+}

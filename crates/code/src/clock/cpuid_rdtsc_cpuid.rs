@@ -1,0 +1,25 @@
+//! CPUID before and after RDTSC.
+//!
+//! The CPUID after the first reading and the one before the second are part of every sample; in a virtual machine that is
+//! thousands of ticks, which vary.
+
+use super::method::{Clock, Promises};
+use super::step::Step;
+use cyclescope_core::unit::Unit;
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "cpuid-rdtsc-cpuid",
+    also: &["agner-cpuid"],
+    about: "serialised before and after each reading; two CPUIDs are inside the measured interval",
+    source: "Agner Fog, Test programs for measuring clock cycles and performance monitoring, section 7.12",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: true,
+        body_done: true,
+        following_waits: true,
+        stores_drained: true,
+    },
+    start: &[Step::Cpuid, Step::Rdtsc, Step::Store, Step::Cpuid],
+    end: &[Step::Cpuid, Step::Rdtsc, Step::Store, Step::Cpuid],
+};

@@ -1,0 +1,25 @@
+//! CPUID, RDTSC before; a rewrite of CR0, RDTSC after: the alternative of Intel's paper.
+//!
+//! Writing CR0 serialises without the variance of CPUID, in ring 0 only. The paper puts nothing after the
+//! second reading.
+
+use super::method::{Clock, Promises};
+use super::step::Step;
+use cyclescope_core::unit::Unit;
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "cpuid-rdtsc-cr0-rdtsc",
+    also: &["paper-alternative"],
+    about: "the paper's alternative where RDTSCP is missing; ring 0 only",
+    source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.3",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: false,
+        body_done: true,
+        following_waits: false,
+        stores_drained: true,
+    },
+    start: &[Step::Cpuid, Step::Rdtsc, Step::Store],
+    end: &[Step::RewriteCr0, Step::Rdtsc, Step::Store],
+};

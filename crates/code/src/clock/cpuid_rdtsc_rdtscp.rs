@@ -1,0 +1,24 @@
+//! CPUID, RDTSC before; RDTSCP after: what Intel's paper tries before its improved method.
+//!
+//! RDTSCP waits for the body, and nothing holds back what follows it.
+
+use super::method::{Clock, Promises};
+use super::step::Step;
+use cyclescope_core::unit::Unit;
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "cpuid-rdtsc-rdtscp",
+    also: &["paper-rdtscp"],
+    about: "no CPUID inside the pair; code that follows may begin before the end is read",
+    source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: false,
+        body_done: true,
+        following_waits: false,
+        stores_drained: false,
+    },
+    start: &[Step::Cpuid, Step::Rdtsc, Step::Store],
+    end: &[Step::Rdtscp, Step::Store],
+};

@@ -1,0 +1,24 @@
+//! MFENCE before RDTSCP, LFENCE after it.
+//!
+//! RDTSCP waits until earlier instructions have executed, MFENCE among them, and MFENCE until earlier stores are visible.
+
+use super::method::{Clock, Promises};
+use super::step::Step;
+use cyclescope_core::unit::Unit;
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "mfence-rdtscp-lfence",
+    also: &[],
+    about: "fully fenced and waits until stores are globally visible, where RDTSCP waits for MFENCE",
+    source: "Intel SDM vol. 2, RDTSCP, notes on ordering",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: true,
+        body_done: true,
+        following_waits: true,
+        stores_drained: true,
+    },
+    start: &[Step::Mfence, Step::Rdtscp, Step::Lfence, Step::Store],
+    end: &[Step::Mfence, Step::Rdtscp, Step::Lfence, Step::Store],
+};

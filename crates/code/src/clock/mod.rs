@@ -1,0 +1,65 @@
+//! Timing methods: how a program reads a clock before and after the measured body.
+//!
+//! A method is data: the steps of its start and of its end. Everything else that must be known about it,
+//! the CPU features that it needs, the registers that it clobbers, whether it runs in user mode, follows
+//! from the steps. Each method has a file of its own that exports `CLOCK`; [`ALL`] lists them by name.
+
+pub mod by_name;
+mod choice;
+mod clock_gettime;
+mod cpuid_rdtsc;
+mod cpuid_rdtsc_cpuid;
+mod cpuid_rdtsc_cr0_rdtsc;
+mod cpuid_rdtsc_rdtscp;
+mod cpuid_rdtsc_rdtscp_cpuid;
+mod lfence_rdtsc;
+mod lfence_rdtsc_lfence;
+mod lfence_rdtsc_rdtscp_lfence;
+mod method;
+mod mfence_lfence_rdtsc;
+mod mfence_rdtscp_lfence;
+mod rdpmc;
+mod rdpru;
+mod rdtsc;
+mod rdtscp;
+mod rdtscp_cpuid;
+mod rdtscp_lfence;
+mod serialize_rdtsc;
+pub mod source;
+mod step;
+
+pub use choice::{find, preferred, rank};
+pub use method::{Clock, Edit, Promises, Side};
+pub use step::Step;
+
+/// Every timing method, sorted by name.
+pub const ALL: &[Clock] = &[
+    clock_gettime::CLOCK,
+    cpuid_rdtsc::CLOCK,
+    cpuid_rdtsc_cpuid::CLOCK,
+    cpuid_rdtsc_cr0_rdtsc::CLOCK,
+    cpuid_rdtsc_rdtscp::CLOCK,
+    cpuid_rdtsc_rdtscp_cpuid::CLOCK,
+    lfence_rdtsc::CLOCK,
+    lfence_rdtsc_lfence::CLOCK,
+    lfence_rdtsc_rdtscp_lfence::CLOCK,
+    mfence_lfence_rdtsc::CLOCK,
+    mfence_rdtscp_lfence::CLOCK,
+    rdpmc::CLOCK,
+    rdpru::CLOCK,
+    rdtsc::CLOCK,
+    rdtscp::CLOCK,
+    rdtscp_cpuid::CLOCK,
+    rdtscp_lfence::CLOCK,
+    serialize_rdtsc::CLOCK,
+];
+
+impl Clock {
+    /// Finds a method by its name, or by one that a document suggests.
+    pub fn named(name: &str) -> Option<&'static Clock> {
+        ALL.iter().find(|clock| clock.name == name || clock.also.contains(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests;

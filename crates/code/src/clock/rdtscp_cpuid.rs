@@ -1,0 +1,24 @@
+//! RDTSCP, then CPUID to hold back what follows.
+//!
+//! The cost of the first CPUID is part of every sample; in a virtual machine that is thousands of ticks.
+
+use super::method::{Clock, Promises};
+use super::step::Step;
+use cyclescope_core::unit::Unit;
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "rdtscp-cpuid",
+    also: &["notes-rdtscp-cpuid"],
+    about: "fully fenced, but the first CPUID is inside the measured interval",
+    source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: true,
+        body_done: true,
+        following_waits: true,
+        stores_drained: false,
+    },
+    start: &[Step::Rdtscp, Step::Store, Step::Cpuid],
+    end: &[Step::Rdtscp, Step::Store, Step::Cpuid],
+};

@@ -1,0 +1,22 @@
+//! RDTSCP, then LFENCE.
+
+use super::method::{Clock, Promises};
+use super::step::Step;
+use cyclescope_core::unit::Unit;
+
+pub(super) const CLOCK: Clock = Clock {
+    name: "rdtscp-lfence",
+    also: &["notes-rdtscp-lfence"],
+    about: "fully fenced; RDTSCP waits for what comes before, LFENCE delays what comes after",
+    source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: true,
+        body_done: true,
+        following_waits: true,
+        stores_drained: false,
+    },
+    start: &[Step::Rdtscp, Step::Lfence, Step::Store],
+    end: &[Step::Rdtscp, Step::Lfence, Step::Store],
+};

@@ -1,0 +1,156 @@
+//! Pins the machine code of every timing method.
+
+use super::*;
+use crate::asm::Emitter;
+use crate::program::Recipe;
+use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+
+/// The instructions that a clock puts around an empty body, one a line.
+fn listing(clock: &Clock) -> String {
+    let program = Recipe::empty(clock).build();
+    let mut code = vec![0; program.len()];
+    program.place(0, 0x1000_0000, &mut code);
+    let mut formatter = IntelFormatter::new();
+    let mut text = String::new();
+    let start = code.len();
+    for instruction in Decoder::new(64, &code, DecoderOptions::NONE) {
+        if instruction.next_ip() as usize <= start {
+            let mut line = String::new();
+            formatter.format(&instruction, &mut line);
+            text.push_str(&line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[test]
+fn names_are_sorted_and_unique() {
+    assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
+    let mut names: Vec<&str> =
+        ALL.iter().flat_map(|clock| clock.also.iter().chain([&clock.name])).copied().collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn the_names_of_the_documents_are_understood() {
+    assert_eq!(Clock::named("paper-improved").unwrap().name, "cpuid-rdtsc-rdtscp-cpuid");
+    assert_eq!(Clock::named("notes-rdtscp-lfence").unwrap().name, "rdtscp-lfence");
+}
+
+#[test]
+fn each_side_stores_one_reading() {
+    for clock in ALL {
+        for side in [clock.start, clock.end] {
+            assert_eq!(side.iter().filter(|step| **step == Step::Store).count(), 1, "{}", clock.name);
+        }
+    }
+}
+
+#[test]
+fn emitted_code_has_the_steps_in_order() {
+    for clock in ALL {
+        let text = listing(clock);
+        let mut rest = text.as_str();
+        for step in clock.steps() {
+            let mnemonic = match step {
+                Step::Lfence => "lfence\n",
+                Step::Mfence => "mfence\n",
+                Step::Serialize => "serialize\n",
+                Step::Cpuid => "cpuid\n",
+                Step::RewriteCr0 => "mov cr0,rax\n",
+                Step::Rdtsc => "rdtsc\n",
+                Step::Rdtscp => "rdtscp\n",
+                Step::Rdpru => "rdpru\n",
+                Step::Rdpmc => "rdpmc\n",
+                Step::ClockGettime => "call ",
+                Step::Store => "eax\n",
+            };
+            let at =
+                rest.find(mnemonic).unwrap_or_else(|| panic!("{}: no {mnemonic} in\n{text}", clock.name));
+            rest = &rest[at + mnemonic.len()..];
+        }
+    }
+}
+
+#[test]
+fn clobbered_registers_are_saved_before_and_loaded_after() {
+    for clock in ALL {
+        assert!(clock.clobbers().len() <= 10, "{}", clock.name);
+        for register in clock.clobbers() {
+            let name = format!("{register:?}").to_lowercase();
+            let text = listing(clock);
+            let (save, load) = (format!("],{name}\n"), format!("mov {name},["));
+            assert!(text.contains(&save), "{} does not save {name}", clock.name);
+            // Once for the register's image and once for what the start spilt.
+            assert!(text.matches(&load).count() >= 2, "{} does not load {name}", clock.name);
+        }
+    }
+}
+
+/// The code of a clock's start and end, without an operand's address: the bytes between the entry of an empty
+/// program and its exit, references to the context zeroed.
+fn sides(clock: &Clock) -> [String; 2] {
+    let hex = |side| {
+        let mut emitter = Emitter::at(0);
+        clock.emit(side, None, &mut emitter);
+        let (mut bytes, relocations) = emitter.finish();
+        for offset in relocations {
+            bytes[offset as usize..offset as usize + 4].fill(0);
+        }
+        crate::asm::to_hex(&bytes)
+    };
+    Side::BOTH.map(hex)
+}
+
+/// Pinned by hand from the manuals' encodings, so that no change of a step or of an encoder goes unnoticed.
+#[test]
+fn golden_bytes() {
+    // mov [start], eax; mov [start+4], edx
+    const STORE: &str = "89 05 00 00 00 00 89 15 00 00 00 00";
+    const LFENCE: &str = "0f ae e8";
+    const MFENCE: &str = "0f ae f0";
+    const SERIALIZE: &str = "0f 01 e8";
+    const CPUID: &str = "b8 00 00 00 00 0f a2";
+    const RDTSC: &str = "0f 31";
+    const RDTSCP: &str = "0f 01 f9";
+    const CR0: &str = "0f 20 c0 0f 22 c0";
+    const RDPRU: &str = "b9 01 00 00 00 0f 01 fd";
+    const RDPMC: &str = "8b 0d 00 00 00 00 0f 33";
+    // mov rsp, [return_rsp]; and rsp, -16; sub rsp, 128; mov edi, 4; lea rsi, [timespec]; call [clock_gettime];
+    // mov rax, [timespec]; imul rax, rax, 1000000000; add rax, [timespec+8]; mov rdx, rax; shr rdx, 32
+    const SYSTEM: &str = "48 8b 25 00 00 00 00 48 83 e4 f0 48 81 ec 80 00 00 00 bf 04 00 00 00 48 8d 35 00 00 00 00 \
+         ff 15 00 00 00 00 48 8b 05 00 00 00 00 48 69 c0 00 ca 9a 3b 48 03 05 00 00 00 00 48 8b d0 48 c1 ea 20";
+    let golden: [(&str, &[&str], &[&str]); 18] = [
+        ("clock-gettime", &[LFENCE, SYSTEM, LFENCE, STORE], &[LFENCE, SYSTEM, LFENCE, STORE]),
+        ("cpuid-rdtsc", &[CPUID, RDTSC, STORE], &[CPUID, RDTSC, STORE]),
+        ("cpuid-rdtsc-cpuid", &[CPUID, RDTSC, STORE, CPUID], &[CPUID, RDTSC, STORE, CPUID]),
+        ("cpuid-rdtsc-cr0-rdtsc", &[CPUID, RDTSC, STORE], &[CR0, RDTSC, STORE]),
+        ("cpuid-rdtsc-rdtscp", &[CPUID, RDTSC, STORE], &[RDTSCP, STORE]),
+        ("cpuid-rdtsc-rdtscp-cpuid", &[CPUID, RDTSC, STORE], &[RDTSCP, STORE, CPUID]),
+        ("lfence-rdtsc", &[LFENCE, RDTSC, STORE], &[LFENCE, RDTSC, STORE]),
+        ("lfence-rdtsc-lfence", &[LFENCE, RDTSC, LFENCE, STORE], &[LFENCE, RDTSC, LFENCE, STORE]),
+        ("lfence-rdtsc-rdtscp-lfence", &[LFENCE, RDTSC, STORE], &[RDTSCP, LFENCE, STORE]),
+        (
+            "mfence-lfence-rdtsc",
+            &[MFENCE, LFENCE, RDTSC, LFENCE, STORE],
+            &[MFENCE, LFENCE, RDTSC, LFENCE, STORE],
+        ),
+        ("mfence-rdtscp-lfence", &[MFENCE, RDTSCP, LFENCE, STORE], &[MFENCE, RDTSCP, LFENCE, STORE]),
+        ("rdpmc", &[LFENCE, RDPMC, LFENCE, STORE], &[LFENCE, RDPMC, LFENCE, STORE]),
+        ("rdpru", &[LFENCE, RDPRU, LFENCE, STORE], &[LFENCE, RDPRU, LFENCE, STORE]),
+        ("rdtsc", &[RDTSC, STORE], &[RDTSC, STORE]),
+        ("rdtscp", &[RDTSCP, STORE], &[RDTSCP, STORE]),
+        ("rdtscp-cpuid", &[RDTSCP, STORE, CPUID], &[RDTSCP, STORE, CPUID]),
+        ("rdtscp-lfence", &[RDTSCP, LFENCE, STORE], &[RDTSCP, LFENCE, STORE]),
+        ("serialize-rdtsc", &[SERIALIZE, RDTSC, LFENCE, STORE], &[SERIALIZE, RDTSC, LFENCE, STORE]),
+    ];
+    assert_eq!(ALL.len(), golden.len());
+    for (clock, (name, start, end)) in ALL.iter().zip(golden) {
+        assert_eq!(clock.name, name);
+        assert_eq!(sides(clock), [start.join(" "), end.join(" ")], "{name}");
+    }
+}

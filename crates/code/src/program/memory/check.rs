@@ -1,0 +1,155 @@
+//! Validation of a memory before an executor uses it.
+
+use super::{Address, Area, At, Fill, Frames, MOST_AREAS, MOST_BYTES, Memory, TOP_MOST};
+use cyclescope_core::error::BadBatch;
+
+/// The lowest address that user space cannot have with four levels of page tables (Intel SDM vol. 3A, 4.5).
+const ADDRESSES: u64 = 1 << 47;
+/// The register that counts a loop's iterations.
+const LOOP_REGISTER: u8 = 15;
+
+/// What is wrong, and what would be right.
+struct Wrong {
+    what: String,
+    expected: String,
+}
+
+fn wrong(what: impl Into<String>, expected: impl Into<String>) -> Result<(), Wrong> {
+    Err(Wrong { what: what.into(), expected: expected.into() })
+}
+
+impl Memory {
+    /// Whether the memory is one that an executor may be asked for; the error says which area is wrong, why, and what
+    /// is expected.
+    pub fn check(&self) -> Result<(), BadBatch> {
+        if self.areas.len() > MOST_AREAS {
+            return Err(BadBatch {
+                part: "the memory".to_string(),
+                what: format!("it has {} areas", self.areas.len()),
+                expected: format!("at most {MOST_AREAS}"),
+            });
+        }
+        for (number, area) in self.areas.iter().enumerate() {
+            let checked = area
+                .check_size()
+                .and_then(|()| area.check_fill())
+                .and_then(|()| self.check_pointer(number))
+                .and_then(|()| self.check_address(number));
+            checked.map_err(|Wrong { what, expected }| BadBatch {
+                part: format!("area {number}"),
+                what,
+                expected,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn check_pointer(&self, number: usize) -> Result<(), Wrong> {
+        let area = &self.areas[number];
+        let Some(pointer) = area.pointer else { return Ok(()) };
+        if pointer.register >= LOOP_REGISTER {
+            return wrong(
+                format!("register {} points into it", pointer.register),
+                "a general purpose register by its encoding number, 0 to 14",
+            );
+        }
+        let same = |other: &Area| other.pointer.is_some_and(|other| other.register == pointer.register);
+        if self.areas[..number].iter().any(same) {
+            return wrong(
+                format!("register {} points into another area already", pointer.register),
+                "another register for each area",
+            );
+        }
+        if pointer.at == At::Top && (area.bytes < TOP_MOST || matches!(area.fill, Fill::Ring(_))) {
+            return wrong(
+                format!("a register points to the top of its {} bytes", area.bytes),
+                format!("{TOP_MOST} bytes at least, and no ring"),
+            );
+        }
+        let least = if matches!(area.fill, Fill::Ring(_)) { 8 } else { 1 };
+        if pointer.at == At::Middle && self.pointer_offset(number).is_none_or(|at| at + least > area.bytes) {
+            return wrong(
+                format!("the staggered middle of {} bytes is outside of it", area.bytes),
+                "a larger area, or a pointer to its start",
+            );
+        }
+        Ok(())
+    }
+
+    fn check_address(&self, number: usize) -> Result<(), Wrong> {
+        let area = &self.areas[number];
+        let Address::Fixed(address) = area.address else { return Ok(()) };
+        if address == 0 || !address.is_multiple_of(area.page_bytes()) {
+            return wrong(
+                format!("its address {address:#x} is not the start of a page"),
+                format!("a multiple of {:#x}", area.page_bytes()),
+            );
+        }
+        if address > ADDRESSES - area.mapped_bytes() {
+            return wrong(
+                format!("its end is beyond the addresses of user space, from {address:#x} on"),
+                format!("an end of at most {ADDRESSES:#x}"),
+            );
+        }
+        let overlaps = |other: &&Area| {
+            matches!(other.address, Address::Fixed(start)
+                if start < address + area.mapped_bytes() && address < start + other.mapped_bytes())
+        };
+        match self.areas[..number].iter().find(overlaps) {
+            Some(_) => wrong(
+                format!("at {address:#x} it overlaps another area"),
+                "addresses at which all areas have room",
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Area {
+    fn check_size(&self) -> Result<(), Wrong> {
+        if !(1..=MOST_BYTES).contains(&self.bytes) {
+            return wrong(format!("it has {} bytes", self.bytes), format!("1 to {MOST_BYTES} bytes"));
+        }
+        match self.frames {
+            Frames::Repeated(pages) if pages == 0 || self.frame_bytes() > self.mapped_bytes() => wrong(
+                format!("{pages} physical pages repeat in {} pages", self.mapped_bytes() / self.page_bytes()),
+                "at least one physical page, and no more than the area has pages",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_fill(&self) -> Result<(), Wrong> {
+        let room = self.bytes.min(self.frame_bytes());
+        match &self.fill {
+            Fill::Pattern(_) | Fill::Random(_) => Ok(()),
+            Fill::Bytes(bytes) if bytes.is_empty() => {
+                wrong("it is filled with no bytes", "at least one byte")
+            }
+            Fill::Bytes(bytes) | Fill::Image(bytes) if bytes.len() as u64 > room => wrong(
+                format!("it is filled with {} bytes", bytes.len()),
+                format!("at most {room} bytes, as many as its physical memory has"),
+            ),
+            Fill::Bytes(_) | Fill::Image(_) => Ok(()),
+            Fill::Ring(ring) => {
+                if ring.stride == 0 || !ring.stride.is_multiple_of(8) {
+                    return wrong(
+                        format!("its ring has a stride of {}", ring.stride),
+                        "a multiple of 8 bytes, the size of a pointer",
+                    );
+                }
+                let (elements, distinct) = (ring.elements(self.bytes), ring.distinct(self.frame_bytes()));
+                if elements == 0 {
+                    return wrong("a pointer does not fit in it", "at least 8 bytes");
+                }
+                if elements > distinct {
+                    return wrong(
+                        format!("{elements} elements of its ring share {distinct} places in physical memory"),
+                        "a stride at which each element has a place of its own, such as a page and a line",
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The contents of areas: the bytes that an executor writes.
+
+use super::{Area, Fill, Order, Ring};
+use cyclescope_core::random::Random;
+
+impl Area {
+    /// Writes what its physical memory holds at first, [`Area::frame_bytes`] long, for an area at this address.
+    ///
+    /// # Panics
+    ///
+    /// Where the memory is not one that [`Memory::check`](super::Memory::check) accepts, or the length differs.
+    pub fn write(&self, address: u64, into: &mut [u8]) {
+        assert_eq!(into.len() as u64, self.frame_bytes(), "all of an area's physical memory is written");
+        let end = self.bytes.min(self.frame_bytes()) as usize;
+        let (inside, behind) = into.split_at_mut(end);
+        behind.fill(0);
+        match &self.fill {
+            Fill::Pattern(element) => repeat(&element.pattern().to_le_bytes(), inside),
+            Fill::Bytes(bytes) => repeat(bytes, inside),
+            Fill::Image(bytes) => {
+                inside[..bytes.len()].copy_from_slice(bytes);
+                inside[bytes.len()..].fill(0);
+            }
+            Fill::Random(seed) => {
+                let mut random = Random::new(*seed);
+                inside
+                    .chunks_mut(8)
+                    .for_each(|word| word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]));
+            }
+            Fill::Ring(ring) => {
+                inside.fill(0);
+                ring.write(self, address, into);
+            }
+        }
+    }
+
+    /// The eight bytes of which the area is nothing but copies, if it is: what an executor can fill it with by itself.
+    pub fn word(&self) -> Option<u64> {
+        let whole = self.bytes == self.mapped_bytes();
+        match &self.fill {
+            Fill::Pattern(element) if whole => Some(element.pattern()),
+            _ => None,
+        }
+    }
+}
+
+fn repeat(bytes: &[u8], into: &mut [u8]) {
+    let first = bytes.len().min(into.len());
+    into[..first].copy_from_slice(&bytes[..first]);
+    let mut done = first;
+    // Each copy doubles what is there, and what is there is whole copies until the last one.
+    while done < into.len() {
+        let more = done.min(into.len() - done);
+        into.copy_within(..more, done);
+        done += more;
+    }
+}
+
+impl Ring {
+    /// The elements in the order of the ring, each as its number from the start of the area. The area has `bytes`
+    /// bytes, in pages of `page` bytes.
+    pub(crate) fn order(&self, bytes: u64, page: u64) -> Vec<u32> {
+        let mut random = Random::new(self.seed);
+        let mut order: Vec<u32> = (0..self.elements(bytes) as u32).collect();
+        match self.order {
+            Order::Sequential => order,
+            Order::RandomByLine => {
+                random.shuffle(&mut order);
+                order
+            }
+            Order::RandomByPage => {
+                let stride = u64::from(self.stride);
+                let page_of = |element: &u32| u64::from(*element) * stride / page;
+                let mut pages: Vec<&mut [u32]> =
+                    order.chunk_by_mut(|one, next| page_of(one) == page_of(next)).collect();
+                random.shuffle(&mut pages);
+                pages.iter_mut().for_each(|page| random.shuffle(page));
+                pages.into_iter().flat_map(|page| page.iter().copied()).collect()
+            }
+        }
+    }
+
+    fn write(&self, area: &Area, address: u64, frames: &mut [u8]) {
+        let order = self.order(area.bytes, area.page_bytes());
+        let at = |element: u32| u64::from(element) * u64::from(self.stride);
+        let followed = order.iter().skip(1).chain(order.first());
+        let length = frames.len();
+        for (element, next) in order.iter().zip(followed) {
+            let slot = at(*element) as usize % length;
+            frames[slot..slot + 8].copy_from_slice(&(address + at(*next)).to_le_bytes());
+        }
+    }
+
+    /// Number of elements with bytes of their own in this number of bytes of physical memory: further ones would alias.
+    pub(super) fn distinct(&self, frame_bytes: u64) -> u64 {
+        let (mut a, mut b) = (u64::from(self.stride), frame_bytes);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        frame_bytes / a
+    }
+}

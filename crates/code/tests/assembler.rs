@@ -1,0 +1,172 @@
+//! The assembler form by form: against itself, against GNU as and against spoilt text.
+
+use cyclescope_code::asm::forms::{self, Choice, Form};
+use cyclescope_code::asm::{Listing, parse};
+use iced_x86::{Encoder, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+fn instruction(form: &Form) -> Instruction {
+    form.instruction(&Choice::default()).expect("a listed form exists with the default choice")
+}
+
+fn listing(instruction: &Instruction) -> Listing {
+    let mut encoder = Encoder::new(64);
+    encoder.encode(instruction, 0).expect("a form encodes");
+    Listing::from_bytes(&encoder.take_buffer())
+}
+
+/// What an instruction does, as far as the database tells: names and sizes of operands, what is read and
+/// written, and how. Two Codes for the same thing (`89 /r` and `8b /r`) agree in it.
+fn meaning(instruction: &Instruction) -> String {
+    let mnemonic = match instruction.mnemonic() {
+        // The undocumented /6 does the same.
+        Mnemonic::Sal => Mnemonic::Shl,
+        // The same predicate in other words.
+        other => other,
+    };
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(instruction);
+    let used: BTreeSet<String> = info
+        .used_registers()
+        .iter()
+        .map(|r| format!("{:?} {:?}", r.register().full_register(), r.access()))
+        .collect();
+    let memory: Vec<String> = info.used_memory().iter().map(|m| format!("{m:?}")).collect();
+    let operands: Vec<String> = (0..instruction.op_count())
+        .map(|n| match instruction.op_kind(n) {
+            OpKind::Register => format!("{:?}", instruction.op_register(n).full_register()),
+            OpKind::NearBranch64 => format!("to {}", instruction.near_branch64()),
+            OpKind::Memory => String::from("memory"),
+            kind if kind >= OpKind::Immediate8 && kind <= OpKind::Immediate32to64 => {
+                format!("{:x}", instruction.immediate(n))
+            }
+            kind => format!("{kind:?}"),
+        })
+        .collect();
+    let mask = (instruction.op_mask(), instruction.zeroing_masking(), instruction.is_broadcast());
+    let rounding = (instruction.rounding_control(), instruction.suppress_all_exceptions());
+    let flags =
+        (instruction.rflags_read(), instruction.rflags_modified(), instruction.stack_pointer_increment());
+    format!("{mnemonic:?} {operands:?} {used:?} {memory:?} {mask:?} {rounding:?} {flags:?}")
+}
+
+#[test]
+fn every_form_reads_its_own_text_back() {
+    let (mut forms, mut same, mut equal) = (0, 0, 0);
+    let mut wrong: Vec<String> = Vec::new();
+    for form in forms::all() {
+        forms += 1;
+        let original = listing(&instruction(&form));
+        let text = original.text();
+        match parse(&text) {
+            Ok(read) if read.instructions()[0].code() == form.code => same += 1,
+            Ok(read) if meaning(&read.instructions()[0]) == meaning(&original.instructions()[0]) => {
+                equal += 1
+            }
+            Ok(read) => {
+                wrong.push(format!("{:?} `{text}` became {:?}", form.code, read.instructions()[0].code()))
+            }
+            Err(e) => wrong.push(format!("{:?} `{text}`: {e}", form.code)),
+        }
+    }
+    println!("{forms} forms: {same} give the same Code, {equal} another Code of the same meaning");
+    assert!(forms > 16_000, "only {forms} forms");
+    assert!(same > 16_000, "only {same} forms come back as the same Code");
+    assert!(wrong.is_empty(), "{} forms are lost:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Bytes of each statement as GNU as gives them, none where it refuses; none at all without GNU as.
+fn gnu_as(texts: &[String]) -> Option<Vec<Option<Vec<u8>>>> {
+    let folder = std::env::temp_dir().join(format!("cyclescope-as-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let [source, object, flat] = ["s", "o", "bin"].map(|name| folder.join(format!("forms.{name}")));
+    let mut refused: BTreeSet<usize> = BTreeSet::new();
+    // `as` writes no object while a line is wrong, and some errors show only when the others are gone.
+    for _ in 0..6 {
+        let mut text = String::from(".intel_syntax noprefix\n");
+        for (number, statement) in texts.iter().enumerate() {
+            // Each statement fills a slot of its own, so that its bytes can be found.
+            let statement = if refused.contains(&number) { "nop" } else { statement };
+            text.push_str(&format!("{statement}; .balign 16, 0x90\n"));
+        }
+        std::fs::write(&source, text).expect("the temporary folder is writable");
+        let run = Command::new("as").arg("--64").arg("-o").args([&object, &source]).output().ok()?;
+        if run.status.success() {
+            let mut copy = Command::new("objcopy");
+            copy.args(["-O", "binary", "-j", ".text"]).args([&object, &flat]);
+            assert!(copy.status().ok()?.success(), "objcopy failed");
+            let code = std::fs::read(&flat).expect("objcopy wrote it");
+            std::fs::remove_dir_all(&folder).expect("own folder");
+            let slots = code.chunks(16).take(texts.len());
+            return Some(
+                slots.enumerate().map(|(n, s)| (!refused.contains(&n)).then(|| s.to_vec())).collect(),
+            );
+        }
+        let errors = String::from_utf8_lossy(&run.stderr).into_owned();
+        let before = refused.len();
+        for line in errors.lines().filter(|l| l.contains("Error:")) {
+            let number: usize =
+                line.split(':').nth(1).and_then(|n| n.parse().ok()).expect("file:line: Error:");
+            refused.insert(number - 2);
+        }
+        assert!(refused.len() > before, "as fails for an unknown reason:\n{errors}");
+    }
+    panic!("as does not settle");
+}
+
+/// The version of GNU as: the list of what it refuses was made with 2.40, and older ones know less.
+fn as_version() -> (u32, u32) {
+    let output = Command::new("as").arg("--version").output().expect("it ran before");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let word = text.lines().next().and_then(|l| l.split_whitespace().next_back()).unwrap_or("").to_string();
+    let mut numbers = word.split('.').map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+}
+
+#[test]
+fn gnu_as_means_the_same() {
+    let mut texts = Vec::new();
+    let mut codes = Vec::new();
+    for form in forms::all() {
+        let text = listing(&instruction(&form)).text();
+        // A number as a branch target makes `as` emit a relocation.
+        texts.push(
+            text.strip_suffix(" 0x0").or(text.strip_suffix(" 0")).map_or(text.clone(), |t| format!("{t} .")),
+        );
+        codes.push(form.code);
+    }
+    let Some(theirs) = gnu_as(&texts) else {
+        cyclescope_skipped::skipped("GNU as and objcopy are not on PATH");
+        return;
+    };
+    let (mut agree, mut identical, mut refused, mut wrong) = (0, 0, Vec::new(), Vec::new());
+    for ((text, code), theirs) in texts.iter().zip(codes).zip(&theirs) {
+        let Some(theirs) = theirs else {
+            refused.push(format!("{code:?} `{text}`"));
+            continue;
+        };
+        let ours = parse(text).unwrap_or_else(|e| panic!("`{text}`: {e}"));
+        let theirs = Listing::from_bytes(theirs);
+        if meaning(&theirs.instructions()[0]) == meaning(&ours.instructions()[0]) {
+            agree += 1;
+            identical += usize::from(theirs.bytes().starts_with(ours.bytes()));
+        } else {
+            wrong.push(format!(
+                "{code:?} `{text}`: as gives {:02x?}, which is {:?}; we give {:02x?}",
+                &theirs.bytes()[..theirs.instructions()[0].len()],
+                theirs.instructions()[0].code(),
+                ours.bytes()
+            ));
+        }
+    }
+    println!("{agree} texts mean the same to GNU as, {identical} to the byte; it refuses {}", refused.len());
+    let known: BTreeSet<&str> = include_str!("data/gas-refuses.txt").lines().collect();
+    refused.retain(|line| !known.contains(line.split(' ').next().unwrap_or("")));
+    if as_version() >= (2, 40) {
+        assert!(refused.is_empty(), "GNU as refuses unexpectedly:\n{}", refused.join("\n"));
+    }
+    assert!(agree > 16_000, "only {agree} texts were compared");
+    assert!(identical > 16_500, "only {identical} texts give the same bytes");
+    assert!(wrong.is_empty(), "{} texts differ:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -1,0 +1,321 @@
+//! The core clock over time, from a series of short measurements (looks).
+//!
+//! A look reads the ruler for about a tenth of a millisecond. Looks have noise, so two different looks are not yet a
+//! change of the core clock. A change is three looks in a row, all on one side of the level before by more than 1 %
+//! and by more than five times the looks' noise. The noise is computed from differences of adjacent looks, so that
+//! changes do not increase it.
+//!
+//! Limits: changes that last for fewer than three looks are not counted; a clock that changes at nearly every look
+//! is taken for noise. A slow drift counts as a change each time that it has left its last level.
+
+use serde::{Deserialize, Serialize};
+
+use super::fact::Fact;
+use super::step_at_clocks::StepAtClocks;
+use crate::error::Constant;
+use crate::statistics::{median, quantile};
+use crate::unit::{Hertz, Unit};
+
+/// A look at the core clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Look {
+    /// Middle of the look, in seconds since the series began.
+    pub at_s: f64,
+    /// Units that the timing method counts per core cycle.
+    pub raw_per_cycle: f64,
+}
+
+/// The core clock over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CoreSeries {
+    /// The timing method.
+    #[serde(deserialize_with = "crate::error::constant")]
+    pub clock: Constant,
+    /// Unit of its readings.
+    pub unit: Unit,
+    /// The series, at most 200 points: single looks, or groups of adjacent ones where there are more.
+    pub points: Vec<CorePoint>,
+    /// Raw units a core cycle: lowest, median and highest, without single looks that differ from both adjacent ones.
+    pub raw_per_cycle: [f64; 3],
+    /// The core clock in MHz: slowest, median and fastest. `None` where the timing method's rate is not known.
+    pub megahertz: Option<[f64; 3]>,
+    /// The noise of one look: its standard deviation as a share of the value.
+    pub noise: f64,
+    /// The smallest change that counts, as a share of the level before.
+    pub least_change: f64,
+    /// Number of changes.
+    pub change_count: usize,
+    /// The first of them, at most 200.
+    pub changes: Vec<Change>,
+    /// Looks that were taken.
+    pub looks: usize,
+    /// Those that something disturbed, which are in no figure here.
+    pub lost: usize,
+    /// Median time from one look to the next, in seconds: a change shows after three of them.
+    pub look_s: f64,
+    /// Time from the first look to the last, in seconds.
+    pub seconds: f64,
+    /// Whether the TSC's step is the same at the slowest and the fastest core clock.
+    pub step: Fact<StepAtClocks>,
+}
+
+/// A point of the series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CorePoint {
+    /// Seconds since the series began.
+    pub at_s: f64,
+    /// Raw units a core cycle: the median of the point's looks.
+    pub raw_per_cycle: f64,
+    /// The lowest and the highest of its looks.
+    pub range: [f64; 2],
+    /// The core clock in MHz, where the timing method's rate is known.
+    pub megahertz: Option<f64>,
+}
+
+/// A change of the core clock.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The last look before, in seconds since the series began.
+    pub after_s: f64,
+    /// The first look at the new level.
+    pub at_s: f64,
+    /// Raw units a core cycle before.
+    pub from: f64,
+    /// Raw units a core cycle after.
+    pub to: f64,
+}
+
+/// Points, and changes, that a series keeps.
+pub const MOST_POINTS: usize = 200;
+/// The clock has changed where looks differ by more than this share.
+pub const CHANGE_SHARE: f64 = 0.01;
+/// And by more than this number of standard deviations of a sample.
+pub(crate) const NOISES: f64 = 5.0;
+/// In this number of consecutive samples.
+pub(crate) const CONFIRMED: usize = 3;
+/// Looks that a level is the median of, at most: the first ones, so that a slow drift leaves it.
+const LEVEL_LOOKS: usize = 33;
+/// Fewer looks say nothing of noise.
+const LOOKS_LEAST: usize = 8;
+
+impl CoreSeries {
+    /// The series of these looks, in their order. `lost` is the number of those that were disturbed.
+    pub fn of(
+        looks: &[Look],
+        lost: usize,
+        clock: &'static str,
+        unit: Unit,
+        rate: Option<Hertz>,
+    ) -> Result<CoreSeries, String> {
+        if looks.len() < LOOKS_LEAST {
+            return Err(format!("only {} samples of the core clock were undisturbed", looks.len()));
+        }
+        let noise = noise(looks);
+        let least_change = least_change(noise);
+        let changes = changes(looks, least_change);
+        let rates: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
+        let raw_per_cycle = extremes(&rates).ok_or("no three samples of the core clock were undisturbed")?;
+        let megahertz = |raw: f64| rate.map(|rate| rate.megahertz() / raw);
+        let mut pauses: Vec<f64> = looks.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
+        let [lowest, middle, highest] = raw_per_cycle;
+        Ok(CoreSeries {
+            clock,
+            unit,
+            points: groups(looks).map(|group| CorePoint::of(group, megahertz)).collect(),
+            // The most raw units a cycle is the slowest clock.
+            megahertz: rate.map(|rate| [highest, middle, lowest].map(|raw| rate.megahertz() / raw)),
+            raw_per_cycle,
+            noise,
+            least_change,
+            change_count: changes.len(),
+            changes: changes.into_iter().take(MOST_POINTS).collect(),
+            looks: looks.len() + lost,
+            lost,
+            look_s: median(&mut pauses),
+            seconds: looks[looks.len() - 1].at_s - looks[0].at_s,
+            step: Fact::unknown("it was not tested"),
+        })
+    }
+
+    /// Whether a change was seen.
+    pub fn changed(&self) -> bool {
+        self.change_count > 0
+    }
+}
+
+impl CorePoint {
+    fn of(looks: &[Look], megahertz: impl Fn(f64) -> Option<f64>) -> CorePoint {
+        let mut sorted: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
+        let raw_per_cycle = median(&mut sorted);
+        CorePoint {
+            at_s: (looks[0].at_s + looks[looks.len() - 1].at_s) / 2.0,
+            raw_per_cycle,
+            range: [sorted[0], sorted[sorted.len() - 1]],
+            megahertz: megahertz(raw_per_cycle),
+        }
+    }
+}
+
+/// The smallest change that counts, where looks have this noise.
+fn least_change(noise: f64) -> f64 {
+    CHANGE_SHARE.max(NOISES * noise)
+}
+
+/// Whether the clock changed during these looks. Their range does not tell: it grows with their number, whatever the clock
+/// does.
+pub fn changed(looks: &[Look]) -> bool {
+    !changes(looks, least_change(noise(looks))).is_empty()
+}
+
+/// The standard deviation of one look, as a share. From the differences of neighbours, whose spread has twice
+/// the variance (J. von Neumann, "Distribution of the ratio of the mean square successive difference to the
+/// variance", 1941), and from their median, which changes now and then do not move.
+fn noise(looks: &[Look]) -> f64 {
+    /// From the median of absolute values to the standard deviation of a normal distribution.
+    const NORMAL: f64 = 1.4826;
+    let step = |pair: &[Look]| (pair[1].raw_per_cycle / pair[0].raw_per_cycle).ln().abs();
+    let mut steps: Vec<f64> = looks.windows(2).map(step).collect();
+    NORMAL * median(&mut steps) / std::f64::consts::SQRT_2
+}
+
+/// Lowest, median and highest of some looks' raw units a core cycle, each look being the median of itself and its neighbours.
+/// `None` of fewer than three.
+fn extremes(rates: &[f64]) -> Option<[f64; 3]> {
+    let mut smooth: Vec<f64> = rates.windows(3).map(|triple| median(&mut triple.to_vec())).collect();
+    smooth.sort_by(f64::total_cmp);
+    (!smooth.is_empty()).then(|| [0.0, 0.5, 1.0].map(|share| quantile(&smooth, share)))
+}
+
+/// Cuts the looks into levels; where two meet, the clock has changed.
+fn changes(looks: &[Look], least: f64) -> Vec<Change> {
+    let mut levels: Vec<&[Look]> = Vec::new();
+    let mut rest = looks;
+    while let Some(end) = end_of_level(rest, least) {
+        let (before, after) = rest.split_at(end);
+        levels.push(before);
+        rest = after;
+    }
+    levels.push(rest);
+    let change = |pair: &[&[Look]]| Change {
+        after_s: pair[0][pair[0].len() - 1].at_s,
+        at_s: pair[1][0].at_s,
+        from: level(pair[0]),
+        to: level(pair[1]),
+    };
+    levels.windows(2).map(change).collect()
+}
+
+/// The level that begins with these looks.
+fn level(looks: &[Look]) -> f64 {
+    median(&mut looks.iter().take(LEVEL_LOOKS).map(|look| look.raw_per_cycle).collect::<Vec<_>>())
+}
+
+/// Where the level that the looks begin with is left.
+fn end_of_level(looks: &[Look], least: f64) -> Option<usize> {
+    let last = looks.len().checked_sub(CONFIRMED)?;
+    (CONFIRMED..=last).find(|&at| {
+        let level = level(&looks[..at]);
+        let distance = |look: &Look| look.raw_per_cycle / level - 1.0;
+        let next = &looks[at..at + CONFIRMED];
+        next.iter().all(|look| distance(look) > least) || next.iter().all(|look| distance(look) < -least)
+    })
+}
+
+/// Groups of neighbours in equal spans of time, at most as many as points.
+fn groups(looks: &[Look]) -> impl Iterator<Item = &[Look]> {
+    let (start, count) = (looks[0].at_s, looks.len());
+    let span = (looks[count - 1].at_s - start).max(f64::MIN_POSITIVE);
+    let slot = move |look: &Look| {
+        let share = (look.at_s - start) / span;
+        ((share * MOST_POINTS as f64) as usize).min(MOST_POINTS - 1)
+    };
+    looks.chunk_by(move |a, b| count > MOST_POINTS && slot(a) == slot(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Looks every 0.1 ms: each level with its number of looks, and with this noise.
+    fn looks(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<Look> {
+        let mut random = Random::new(seed);
+        let values = levels.iter().flat_map(|&(level, count)| std::iter::repeat_n(level, count));
+        values
+            .enumerate()
+            .map(|(index, level)| Look {
+                at_s: index as f64 * 1e-4,
+                raw_per_cycle: level * (1.0 + noise * random.normal()),
+            })
+            .collect()
+    }
+
+    fn series(looks: &[Look]) -> CoreSeries {
+        CoreSeries::of(looks, 0, "lfence-rdtsc-lfence", Unit::TscTicks, Some(Hertz(2.3e9))).unwrap()
+    }
+
+    #[test]
+    fn planted_changes_are_counted_and_timed() {
+        let levels = [(0.75, 300), (0.72, 40), (0.75, 5), (0.70, 655)];
+        for (seed, noise) in [0.0, 1e-4, 1e-3, 2e-3].into_iter().enumerate() {
+            let found = series(&looks(&levels, noise, seed as u64));
+            assert_eq!(found.change_count, 3, "{noise}: {:?}", found.changes);
+            for (change, (at, [from, to])) in found.changes.iter().zip([
+                (300.0, [0.75, 0.72]),
+                (340.0, [0.72, 0.75]),
+                (345.0, [0.75, 0.70]),
+            ]) {
+                assert!((change.at_s - at * 1e-4).abs() < 1e-9 && change.after_s < change.at_s, "{change:?}");
+                let near = |found: f64, planted: f64| (found / planted - 1.0).abs() < 3.0 * noise + 1e-9;
+                assert!(near(change.from, from) && near(change.to, to), "{change:?}");
+            }
+            assert!((found.noise - noise).abs() < 0.2 * noise + 1e-9, "{} for {noise}", found.noise);
+            let [slow, _, fast] = found.megahertz.unwrap();
+            assert!(
+                (slow / (2300.0 / 0.75) - 1.0).abs() < 0.01 && (fast / (2300.0 / 0.70) - 1.0).abs() < 0.01
+            );
+            assert!(found.points.len() <= MOST_POINTS && found.points.len() > MOST_POINTS / 2);
+        }
+    }
+
+    #[test]
+    fn noise_alone_is_no_change() {
+        for seed in 0..200 {
+            for noise in [1e-4, 2e-3, 5e-3, 0.05] {
+                let found = series(&looks(&[(0.75, 1000)], noise, seed));
+                assert!(!found.changed(), "{noise}, {seed}: {:?}", found.changes);
+                assert!(found.least_change >= NOISES * 0.8 * noise);
+            }
+        }
+    }
+
+    #[test]
+    fn lone_outliers_and_pairs_are_neither_change_nor_extreme() {
+        let mut looks = looks(&[(0.75, 500)], 5e-4, 1);
+        looks[100].raw_per_cycle = 1.5;
+        looks[0].raw_per_cycle = 0.4;
+        for index in [300, 301] {
+            looks[index].raw_per_cycle = 0.8;
+        }
+        let found = series(&looks);
+        assert!(!found.changed() && found.raw_per_cycle[0] > 0.74, "{:?}", found.raw_per_cycle);
+    }
+
+    #[test]
+    fn a_drift_is_a_change_each_time_it_has_left_its_level() {
+        let levels: Vec<(f64, usize)> = (0..1000).map(|at| (0.7 * (1.0 + 5e-5 * at as f64), 1)).collect();
+        let found = series(&looks(&levels, 1e-4, 2));
+        assert!((3..=5).contains(&found.change_count), "{:?}", found.changes);
+        assert!(found.changes.iter().all(|change| change.to > change.from));
+    }
+
+    #[test]
+    fn few_looks_are_points_and_too_few_a_reason() {
+        let few = looks(&[(0.75, 20)], 1e-3, 3);
+        let found = series(&few);
+        assert_eq!((found.points.len(), found.looks), (20, 20));
+        assert_eq!(found.points[7].range, [few[7].raw_per_cycle; 2]);
+        let refused = CoreSeries::of(&few[..5], 3, "rdtscp", Unit::TscTicks, None).unwrap_err();
+        assert!(refused.contains("only 5"), "{refused}");
+    }
+}

@@ -1,0 +1,216 @@
+//! Performance counters: whether this process may count core cycles, and what prevents it.
+//!
+//! Not part of [`Machine`](super::Machine): the first event that a system opens makes its kernel wait for all
+//! CPUs (`synchronize_rcu` in kernel/events/core.c, account_event), 4 to 11 ms on a two-CPU VM.
+
+use perf_event_open_sys as sys;
+use serde::Serialize;
+use sys::bindings as abi;
+
+use super::fact::{Fact, Files};
+use super::features::Features;
+use crate::error::Unavailable;
+use crate::unit::Hertz;
+
+/// Available counters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Counters {
+    /// A counter of core cycles in user mode (`PERF_COUNT_HW_CPU_CYCLES`), or why there is none.
+    pub core_cycles: Fact<CycleCounter>,
+    /// Shell command that would make the counter available.
+    pub remedy: Option<String>,
+    /// `kernel.perf_event_paranoid`: above 2 some distributions forbid every use by ordinary users.
+    pub paranoid: Fact<i32>,
+    /// APERF through RDPRU (AMD): actual core cycles, readable in user mode.
+    pub rdpru_aperf: Fact<()>,
+    /// Events of the `msr` device, where `aperf` may be among them.
+    pub msr_events: Fact<Vec<String>>,
+    /// The TSC's rate from the conversion that the perf page offers.
+    pub page_rate: Fact<Hertz>,
+}
+
+/// Way of reading the core-cycles counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct CycleCounter {
+    /// RDPMC works in user mode (`cap_user_rdpmc`), else only read(2) does.
+    pub rdpmc: bool,
+    /// Width of the counter in bits; 0 where RDPMC doesn't work.
+    pub width: u16,
+}
+
+impl Counters {
+    /// Opens and closes a counter and a software event: 0.1 ms, some 10 ms where no other event was open.
+    pub fn detect(features: &Features, files: &Files) -> Counters {
+        let paranoid = files.number("/proc/sys/kernel/perf_event_paranoid");
+        let (core_cycles, remedy) = match Event::open(abi::PERF_TYPE_HARDWARE, CYCLES) {
+            Ok(event) => (Fact::Known(event.cycle_counter()), None),
+            Err(errno) => {
+                let (why, remedy) = explain(errno, paranoid.known().copied());
+                (Fact::Unknown(why), remedy)
+            }
+        };
+        Counters {
+            core_cycles,
+            remedy,
+            rdpru_aperf: rdpru(features),
+            msr_events: msr_events(files),
+            page_rate: page_rate(paranoid.known().copied()),
+            paranoid,
+        }
+    }
+}
+
+/// Succeeds when user mode can read the core-cycles counter with RDPMC; the error has reason and remedy.
+pub fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailable> {
+    let counters = Counters::detect(features, files);
+    let (why, remedy) = match counters.core_cycles {
+        Fact::Known(CycleCounter { rdpmc: true, .. }) => return Ok(()),
+        Fact::Known(_) => {
+            let remedy = "echo 2 | sudo tee /sys/bus/event_source/devices/cpu/rdpmc";
+            ("the kernel does not let user mode execute RDPMC".to_string(), Some(remedy.to_string()))
+        }
+        Fact::Unknown(why) => (why, counters.remedy),
+    };
+    let what = "the core-cycles counter".to_string();
+    Err(Unavailable { what, why, remedy: remedy.unwrap_or_default() })
+}
+
+const CYCLES: u64 = abi::PERF_COUNT_HW_CPU_CYCLES as u64;
+const DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
+
+fn rdpru(features: &Features) -> Fact<()> {
+    match features.why_not(iced_x86::CpuidFeature::RDPRU) {
+        None => Fact::Known(()),
+        Some(why) => Fact::unknown(format!("no RDPRU: {why}")),
+    }
+}
+
+fn msr_events(files: &Files) -> Fact<Vec<String>> {
+    const FOLDER: &str = "/sys/bus/event_source/devices/msr/events";
+    match std::fs::read_dir(files.path(FOLDER)) {
+        Err(error) => Fact::unknown(format!("{FOLDER}: {error}")),
+        Ok(entries) => {
+            let mut names: Vec<String> =
+                entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+            names.sort();
+            Fact::Known(names)
+        }
+    }
+}
+
+/// Why perf_event_open failed, and what helps (perf_event_open(2), Documentation/admin-guide/perf-security.rst).
+fn explain(errno: i32, paranoid: Option<i32>) -> (String, Option<String>) {
+    match errno {
+        libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP => {
+            ("the kernel has no hardware counters here (a VM without a virtual PMU?)".to_string(), None)
+        }
+        libc::EACCES | libc::EPERM if paranoid.is_some_and(|level| level > 2) => (
+            format!("kernel.perf_event_paranoid is {}", paranoid.unwrap_or_default()),
+            Some("sudo sysctl kernel.perf_event_paranoid=1".to_string()),
+        ),
+        libc::EACCES | libc::EPERM => {
+            ("perf_event_open is forbidden, probably by a container's seccomp filter".to_string(), None)
+        }
+        libc::ENOSYS => ("the kernel has no perf_event_open".to_string(), None),
+        libc::EBUSY => ("another user has the counters".to_string(), None),
+        other => (format!("perf_event_open failed: {}", std::io::Error::from_raw_os_error(other)), None),
+    }
+}
+
+/// With `cap_user_time` the page gives nanoseconds = ticks × time_mult / 2^time_shift (perf_event_open(2)).
+fn page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
+    let event = match Event::open(abi::PERF_TYPE_SOFTWARE, DUMMY) {
+        Ok(event) => event,
+        Err(errno) => return Fact::Unknown(explain(errno, paranoid).0),
+    };
+    let read = event.with_page(|page| {
+        // SAFETY: the capability bits are one view of a union of plain integers.
+        let usable = unsafe { page.__bindgen_anon_1.__bindgen_anon_1.cap_user_time() } == 1;
+        (usable, page.time_mult, page.time_shift)
+    });
+    match read {
+        None => Fact::unknown("the perf page can't be mapped"),
+        Some((false, ..)) | Some((_, 0, _)) => {
+            Fact::unknown("the perf page offers no conversion (cap_user_time is 0)")
+        }
+        Some((true, mult, shift)) => Fact::Known(Hertz(1e9 * 2f64.powi(i32::from(shift)) / f64::from(mult))),
+    }
+}
+
+/// An event of perf_event_open for this thread in user mode.
+struct Event {
+    fd: std::os::fd::OwnedFd,
+}
+
+impl Event {
+    /// Opens the event, or returns the error number.
+    fn open(kind: u32, config: u64) -> Result<Event, i32> {
+        let mut attributes = abi::perf_event_attr {
+            size: size_of::<abi::perf_event_attr>() as u32,
+            type_: kind,
+            config,
+            ..Default::default()
+        };
+        attributes.set_exclude_kernel(1);
+        attributes.set_exclude_hv(1);
+        // SAFETY: the attributes are a complete structure that the call only reads.
+        let fd =
+            unsafe { sys::perf_event_open(&mut attributes, 0, -1, -1, abi::PERF_FLAG_FD_CLOEXEC.into()) };
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or_default());
+        }
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        Ok(Event { fd: unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) } })
+    }
+
+    /// Lets `look` see the event's first page; `None` where it can't be mapped.
+    fn with_page<T>(&self, look: impl FnOnce(&abi::perf_event_mmap_page) -> T) -> Option<T> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+        let length = size_of::<abi::perf_event_mmap_page>().max(rustix::param::page_size());
+        // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
+        let page =
+            unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &self.fd, 0) }
+                .ok()?;
+        // SAFETY: the page begins with this structure and stays mapped until after `look`; it is mapped for
+        // reading, and the fields in use do not change while the event isn't scheduled anew.
+        let seen = look(unsafe { &*page.cast::<abi::perf_event_mmap_page>() });
+        // SAFETY: unmaps what was mapped above; no reference to it is left.
+        let _ = unsafe { munmap(page, length) };
+        Some(seen)
+    }
+
+    fn cycle_counter(&self) -> CycleCounter {
+        let seen = self.with_page(|page| {
+            // SAFETY: the capability bits are one view of a union of plain integers.
+            let rdpmc = unsafe { page.__bindgen_anon_1.__bindgen_anon_1.cap_user_rdpmc() } == 1;
+            (rdpmc, page.pmc_width)
+        });
+        match seen {
+            Some((true, width)) => CycleCounter { rdpmc: true, width },
+            _ => CycleCounter { rdpmc: false, width: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_told_apart() {
+        let (why, remedy) = explain(libc::EACCES, Some(4));
+        assert!(why.contains("paranoid is 4") && remedy.unwrap().contains("sysctl"));
+        let (why, remedy) = explain(libc::EPERM, Some(1));
+        assert!(why.contains("seccomp") && remedy.is_none());
+        assert!(explain(libc::ENOENT, Some(2)).0.contains("PMU"));
+        assert!(explain(libc::ENOSYS, None).0.contains("no perf_event_open"));
+    }
+
+    #[test]
+    fn this_machine_answers_or_says_why() {
+        let machine = crate::machine::Machine::detect();
+        let counters = Counters::detect(&machine.features, &Files::system());
+        assert!(counters.core_cycles.known().is_some() != counters.core_cycles.why().is_some());
+        assert!(counters.page_rate.known().is_none_or(|rate| rate.0 > 1e8));
+    }
+}

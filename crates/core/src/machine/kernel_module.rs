@@ -1,0 +1,204 @@
+//! The kernel module of this project: whether it is present, and what prevents its use.
+//!
+//! [`KernelModule`] is what files report; [`ModuleStudy`] is what an opened module reports. The module decides
+//! what it refuses: everything before it is loaded is a forecast.
+
+use serde::Serialize;
+
+use super::fact::{Fact, Files};
+use crate::unit::Hertz;
+
+/// There while any module can be.
+const MODULES: &str = "/sys/module";
+/// There while the module is loaded.
+const LOADED: &str = "/sys/module/cyclescope";
+/// File in which the loaded module reports why it refuses this machine.
+const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
+
+/// What files report on the module and on a kernel that could load it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KernelModule {
+    /// Whether it is loaded.
+    pub loaded: Fact<bool>,
+    /// Why the module that is loaded runs no code here, in its own words; the value is null where it does.
+    pub refused: Fact<Option<String>>,
+    /// Why it would run no code here, as far as files show.
+    pub forecast: Option<&'static str>,
+    /// The headers of the running kernel.
+    pub headers: Fact<String>,
+    /// Whether no module can be loaded before the next boot.
+    pub closed: Fact<bool>,
+    /// How the kernel is locked down; the value is null where it isn't.
+    pub lockdown: Fact<Option<String>>,
+    /// Whether modules have to be signed.
+    pub signed_only: Fact<bool>,
+    /// Whether this process may load modules (`CAP_SYS_MODULE`).
+    pub may_load: Fact<Right>,
+    /// Whether this process may use the module (`CAP_SYS_RAWIO` and `CAP_SYS_MODULE`).
+    pub may_use: Fact<Right>,
+}
+
+/// Whether a process may do something that takes a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Right {
+    /// It may.
+    Held,
+    /// Root might here.
+    AsRoot,
+    /// Not even root may: a container took it away.
+    Never,
+}
+
+/// Something that prevents this machine from using the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Description.
+    pub text: String,
+    /// Shell command that removes it, where there is one.
+    pub remedy: Option<String>,
+}
+
+/// Facts from the opened module.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ModuleStudy {
+    /// The version of its interface.
+    pub version: u32,
+    /// Whether it runs code here; markers it has either way.
+    pub code: bool,
+    /// Whether a second CPU can end code that runs too long.
+    pub deadline: bool,
+    /// Whether the processor counts APERF and MPERF.
+    pub aperf: bool,
+    /// The kernel's rate of the TSC.
+    pub tsc: Hertz,
+    /// That rate less the one measured here, in parts per million.
+    pub tsc_ppm: Option<f64>,
+}
+
+impl KernelModule {
+    /// Reads these files. `release` is the kernel's version, as `uname -r` prints it.
+    pub fn detect(files: &Files, release: &str) -> KernelModule {
+        let is = |path: &str| files.path(path).exists();
+        let headers = format!("/lib/modules/{release}/build");
+        KernelModule {
+            loaded: match is(MODULES) {
+                true => Fact::Known(is(LOADED)),
+                false => Fact::unknown(format!("{MODULES} does not exist")),
+            },
+            // A pointer that is not set prints as (null).
+            refused: files
+                .text(REFUSED)
+                .map(|text| Some(text).filter(|text| !text.is_empty() && text != "(null)")),
+            forecast: forecast(files),
+            headers: match is(&format!("{headers}/Makefile")) {
+                true => Fact::Known(headers),
+                false => Fact::unknown(format!("there is no {headers}")),
+            },
+            closed: files.number("/proc/sys/kernel/modules_disabled").map(|closed: u32| closed != 0),
+            lockdown: files
+                .text("/sys/kernel/security/lockdown")
+                .and_then(|text| Fact::from(lockdown(&text))),
+            signed_only: files
+                .text("/sys/module/module/parameters/sig_enforce")
+                .map(|text| text.starts_with('Y')),
+            may_load: right(files, CAP_SYS_MODULE),
+            may_use: right(files, CAP_SYS_RAWIO | CAP_SYS_MODULE),
+        }
+    }
+
+    /// Obstacles to loading the module, those without a remedy first.
+    pub fn obstacles(&self) -> Vec<Obstacle> {
+        let fixed = |text: String| Obstacle { text, remedy: None };
+        let mut found = Vec::new();
+        if let Some(why) = self.forecast {
+            found.push(fixed(why.to_string()));
+        }
+        match &self.closed {
+            Fact::Known(true) => {
+                found.push(fixed(
+                    "the kernel takes no modules until the next boot (kernel.modules_disabled)".into(),
+                ));
+            }
+            Fact::Unknown(why) => found.push(fixed(format!("the kernel seems to take no modules: {why}"))),
+            Fact::Known(false) => {}
+        }
+        if let Fact::Known(Some(how)) = &self.lockdown {
+            found.push(fixed(format!(
+                "the kernel is locked down ({how}), which forbids it, signed or not; booting without Secure Boot \
+                 lifts that"
+            )));
+        }
+        if self.may_load == Fact::Known(Right::Never) {
+            found.push(fixed("a container prevents root from loading modules: load it on the host".into()));
+        }
+        if let Fact::Unknown(why) = &self.headers {
+            let remedy = "sudo apt-get install linux-headers-$(uname -r)   # Debian, Ubuntu".to_string();
+            found.push(Obstacle {
+                text: format!("the kernel's headers are missing: {why}"),
+                remedy: Some(remedy),
+            });
+        }
+        if self.signed_only == Fact::Known(true) {
+            let text = "the kernel takes signed modules only; docs/kernel-safety.md explains how to sign it";
+            let remedy = "sudo /lib/modules/$(uname -r)/build/scripts/sign-file sha256 KEY CERTIFICATE \
+                          target/module/kernel/cyclescope.ko";
+            found.push(Obstacle { text: text.to_string(), remedy: Some(remedy.to_string()) });
+        }
+        found
+    }
+}
+
+/// The word in brackets; `none` gives `None`.
+fn lockdown(text: &str) -> Result<Option<String>, String> {
+    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
+    match word {
+        Some("none") => Ok(None),
+        Some(word) => Ok(Some(word.to_string())),
+        None => Err(format!("/sys/kernel/security/lockdown contains {text:?}")),
+    }
+}
+
+/// Why the module would refuse this machine, in its own words. The flag `fred` is shown where the kernel uses FRED,
+/// `tdx_guest` in such guests alone; `sev_es` and `sev_snp` are shown by hosts as well.
+fn forecast(files: &Files) -> Option<&'static str> {
+    if files.text("/sys/hypervisor/guest_type").known().is_some_and(|kind| kind == "PV") {
+        return Some("a Xen PV guest does not own its descriptor tables");
+    }
+    let Fact::Known(record) = files.first_record("/proc/cpuinfo") else { return None };
+    let flags =
+        record.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':')).map(|(_, flags)| flags);
+    let has = |name: &str| flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == name));
+    if has("fred") {
+        return Some(
+            "with FRED, exceptions do not go through the IDT: markers alone can run; boot with fred=off",
+        );
+    }
+    let encrypted = has("tdx_guest") || has("hypervisor") && (has("sev_es") || has("sev_snp"));
+    encrypted.then_some(
+        "in an SEV-ES, SEV-SNP or TDX guest ordinary instructions raise exceptions for the guest's kernel",
+    )
+}
+
+// linux/capability.h
+const CAP_SYS_MODULE: u64 = 1 << 16;
+const CAP_SYS_RAWIO: u64 = 1 << 17;
+
+/// Whether this process has all of these capabilities.
+fn right(files: &Files, capabilities: u64) -> Fact<Right> {
+    files.text("/proc/self/status").and_then(|status| {
+        let set = |name: &str| {
+            let digits = status.lines().find_map(|line| line.strip_prefix(name))?;
+            u64::from_str_radix(digits.trim(), 16).ok()
+        };
+        match (set("CapEff:"), set("CapBnd:")) {
+            (Some(held), _) if held & capabilities == capabilities => Fact::Known(Right::Held),
+            (Some(_), Some(bound)) if bound & capabilities == capabilities => Fact::Known(Right::AsRoot),
+            (Some(_), Some(_)) => Fact::Known(Right::Never),
+            _ => Fact::unknown("/proc/self/status names no capabilities"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

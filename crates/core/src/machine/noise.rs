@@ -1,0 +1,196 @@
+//! External disturbances of a measurement: stolen time, interrupts, other tasks, quotas.
+//!
+//! Take a [`Noise`] before and one after; their difference shows what happened between.
+
+use serde::Serialize;
+
+use super::fact::{Fact, Files};
+
+/// Counts since boot, at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Noise {
+    /// The CPU that they are for.
+    pub cpu: u32,
+    /// Time that the hypervisor gave to others, in clock ticks of 1/100 s (`/proc/stat`, proc(5)).
+    pub steal: Fact<u64>,
+    /// Interrupts that the CPU took (`/proc/interrupts`), its local timer included.
+    pub interrupts: Fact<u64>,
+    /// Context switches on all CPUs (`/proc/stat`).
+    pub switches: Fact<u64>,
+    /// Context switches of this thread that it didn't ask for (getrusage(2)).
+    pub preempted: Fact<u64>,
+    /// Tasks that are running or ready on all CPUs, averaged over a minute (`/proc/loadavg`).
+    pub load: Fact<f64>,
+    /// Number of times that the cgroup's quota stopped its tasks (`cpu.stat`).
+    pub throttled: Fact<u64>,
+}
+
+/// Disturbances between two moments.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NoiseBetween {
+    /// Stolen time, in clock ticks of 1/100 s.
+    pub steal: Fact<u64>,
+    /// Interrupts on the CPU.
+    pub interrupts: Fact<u64>,
+    /// Context switches on all CPUs.
+    pub switches: Fact<u64>,
+    /// Context switches that this thread didn't ask for.
+    pub preempted: Fact<u64>,
+    /// Stops by the cgroup's quota.
+    pub throttled: Fact<u64>,
+}
+
+impl Noise {
+    /// Reads the counts for `cpu`; the thread's own switches belong to the calling thread.
+    pub fn read(files: &Files, cpu: u32) -> Noise {
+        let stat = files.text("/proc/stat");
+        let from_stat = |parse: &dyn Fn(&str) -> Option<u64>, what: &str| match &stat {
+            Fact::Unknown(why) => Fact::unknown(why.clone()),
+            Fact::Known(text) => {
+                parse(text).map_or_else(|| Fact::unknown(format!("/proc/stat has no {what}")), Fact::Known)
+            }
+        };
+        Noise {
+            cpu,
+            steal: from_stat(&|text| parse_steal(text, cpu), "steal time of this CPU"),
+            switches: from_stat(&|text| field_after(text, "ctxt"), "context switches"),
+            interrupts: files.text("/proc/interrupts").and_then(|text| {
+                parse_interrupts(&text, cpu)
+                    .map_or_else(|| Fact::unknown("/proc/interrupts has no column for this CPU"), Fact::Known)
+            }),
+            preempted: preempted(),
+            load: files.text("/proc/loadavg").and_then(|text| {
+                let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
+                first.map_or_else(|| Fact::unknown("/proc/loadavg contains no number"), Fact::Known)
+            }),
+            throttled: super::cgroup::throttled(files),
+        }
+    }
+
+    /// Disturbances since `earlier`.
+    pub fn since(&self, earlier: &Noise) -> NoiseBetween {
+        NoiseBetween {
+            steal: difference(&self.steal, &earlier.steal),
+            interrupts: difference(&self.interrupts, &earlier.interrupts),
+            switches: difference(&self.switches, &earlier.switches),
+            preempted: difference(&self.preempted, &earlier.preempted),
+            throttled: difference(&self.throttled, &earlier.throttled),
+        }
+    }
+}
+
+/// Steal counts can go back a little (Documentation/filesystems/proc.rst), which reads as nothing.
+fn difference(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
+    match (later, earlier) {
+        (Fact::Known(later), Fact::Known(earlier)) => Fact::Known(later.saturating_sub(*earlier)),
+        (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::unknown(why.clone()),
+    }
+}
+
+/// The eighth number of the CPU's line (proc(5)): user nice system idle iowait irq softirq steal.
+fn parse_steal(stat: &str, cpu: u32) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let line = stat.lines().find(|line| line.split_whitespace().next() == Some(&name))?;
+    line.split_whitespace().nth(8)?.parse().ok()
+}
+
+fn field_after(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Sum of the CPU's column. The header names the online CPUs, so columns don't count from 0.
+fn parse_interrupts(text: &str, cpu: u32) -> Option<u64> {
+    let mut lines = text.lines();
+    let name = format!("CPU{cpu}");
+    let column = lines.next()?.split_whitespace().position(|word| word == name)?;
+    let count = |line: &str| line.split_whitespace().nth(column + 1)?.parse::<u64>().ok();
+    Some(lines.filter_map(count).sum())
+}
+
+fn preempted() -> Fact<u64> {
+    // SAFETY: all-zero is a valid rusage, which the call fills.
+    let (result, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_THREAD, &mut usage), usage)
+    };
+    if result == 0 { Fact::Known(usage.ru_nivcsw as u64) } else { Fact::unknown("getrusage failed") }
+}
+
+/// Number of threads that run or are ready on `cpu` now, without those of this process and its children, as far as
+/// `/proc` shows other processes (a container shows its own). Takes about 10 µs for each process.
+pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
+    let own = std::process::id();
+    let entries = match std::fs::read_dir(files.path("/proc")) {
+        Ok(entries) => entries,
+        Err(error) => return Fact::unknown(format!("/proc can't be listed: {error}")),
+    };
+    if !files.path(&format!("/proc/{own}")).exists() {
+        return Fact::unknown("/proc does not show this process");
+    }
+    let processes = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let mut count = 0;
+    for process in processes.filter(|&process| process != own) {
+        let Ok(tasks) = std::fs::read_dir(files.path(&format!("/proc/{process}/task"))) else { continue };
+        for task in tasks.flatten() {
+            let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            // A child of this process is a worker of its own.
+            count += u32::from(parse_runnable(&stat).is_some_and(|found| found.1 == cpu && found.0 != own));
+        }
+    }
+    Fact::Known(count)
+}
+
+/// Parent and CPU of a task that runs or is ready (state R). The name in parentheses may hold anything, so
+/// fields count from the last `)`: the state is field 3, the parent 4, the CPU 39 (proc_pid_stat(5)).
+fn parse_runnable(stat: &str) -> Option<(u32, u32)> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    if fields.next()? != "R" {
+        return None;
+    }
+    let parent = fields.next()?.parse().ok()?;
+    Some((parent, fields.nth(34)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "cpu  10 0 20 300 4 0 1 11 0 0\ncpu0 5 0 10 150 2 0 1 2 0 0\n\
+                        cpu10 5 0 10 150 2 0 0 9 0 0\nintr 5 0 1\nctxt 242900\nbtime 1\n";
+
+    #[test]
+    fn counts_of_proc_stat() {
+        assert_eq!(parse_steal(STAT, 0), Some(2));
+        assert_eq!(parse_steal(STAT, 10), Some(9));
+        assert_eq!(parse_steal(STAT, 1), None);
+        assert_eq!(field_after(STAT, "ctxt"), Some(242_900));
+    }
+
+    #[test]
+    fn interrupts_of_one_column() {
+        let text = "           CPU0       CPU2\n  0:         22          1   IO-APIC   2-edge  timer\n\
+                    LOC:       1000       2000   Local timer interrupts\nERR:          7\n";
+        assert_eq!(parse_interrupts(text, 2), Some(2001));
+        assert_eq!(parse_interrupts(text, 0), Some(1029));
+        assert_eq!(parse_interrupts(text, 1), None);
+    }
+
+    #[test]
+    fn runnable_tasks_with_any_name() {
+        let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 3 0";
+        assert_eq!(parse_runnable(&format!("77 (a) R (b) R {rest}")), Some((1, 3)));
+        assert_eq!(parse_runnable(&format!("77 (sleeper) S {rest}")), None);
+        assert_eq!(parse_runnable(""), None);
+    }
+
+    #[test]
+    fn differences_of_this_machine() {
+        let files = Files::system();
+        let before = Noise::read(&files, 0);
+        let between = Noise::read(&files, 0).since(&before);
+        assert!(between.preempted.known().is_some());
+        let nothing = Noise::read(&Files::below("/nonexistent"), 0);
+        assert!(nothing.since(&before).steal.why().is_some() && nothing.load.why().is_some());
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether the TSC's step depends on the core clock.
+//!
+//! Durations at the slowest and at the fastest core clock of a series are compared with multiples of one step. They are
+//! some hundred steps long, so that a step which followed the core clock would leave its multiples there when the clock
+//! moves by 1 %: multiples would then be as frequent as among random numbers.
+//!
+//! Limits: a step that is no whole number of ticks is not tested, for its multiples are only known roughly.
+
+use serde::{Deserialize, Serialize};
+
+/// The step at the slowest and the fastest core clock.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct StepAtClocks {
+    /// By which share the core clock moved: the fastest over the slowest, less 1.
+    pub moved: f64,
+    /// The step in ticks.
+    pub ticks: f64,
+    /// The share of durations that are multiples of it, at the slowest clock and at the fastest.
+    pub on_lattice: [f64; 2],
+    /// How many durations there were of each.
+    pub durations: [usize; 2],
+    /// Whether it is the same at both.
+    pub steady: bool,
+}
+
+/// The core clock must have moved by this share: a duration of several hundred steps would be some steps off its multiple.
+const MOVED: f64 = 0.01;
+/// The part of the range of clocks that counts as slowest, and as fastest.
+const END: f64 = 0.25;
+/// Durations of each at least.
+const DURATIONS_LEAST: usize = 100;
+/// Multiples of a step are this frequent at least, with the readings that are one tick beside.
+const MOSTLY: f64 = 0.8;
+/// From this step on a tick beside a multiple counts as one: RDTSC is off by one in a tenth of its readings.
+const WIDE: f64 = 8.0;
+
+impl StepAtClocks {
+    /// Why a step of this many ticks can't be tested at all.
+    pub fn can_be_tested(step: f64) -> Result<(), String> {
+        if step <= 1.0 {
+            return Err("the TSC counts single ticks".to_string());
+        }
+        if step.fract() != 0.0 {
+            return Err("the step is no whole number of ticks".to_string());
+        }
+        Ok(())
+    }
+
+    /// From looks at a clock that changed: raw units a core cycle, and durations in raw units. `extremes` are the least and the
+    /// most raw units a core cycle.
+    pub fn of(looks: &[(f64, Vec<f64>)], step: f64, extremes: [f64; 2]) -> Result<StepAtClocks, String> {
+        let [fastest, slowest] = extremes;
+        StepAtClocks::can_be_tested(step)?;
+        let moved = slowest / fastest - 1.0;
+        if moved < MOVED {
+            return Err(format!("the core clock moved by {:.2} %", 100.0 * moved));
+        }
+        let margin = END * (slowest - fastest);
+        let slow = durations(looks, |rate| rate >= slowest - margin);
+        let fast = durations(looks, |rate| rate <= fastest + margin);
+        if slow.len().min(fast.len()) < DURATIONS_LEAST {
+            return Err("too few durations were undisturbed at the slowest or the fastest clock".to_string());
+        }
+        let on_lattice = [&slow, &fast].map(|durations| on_lattice(durations, step));
+        let steady = on_lattice.iter().all(|share| *share >= MOSTLY);
+        if !steady && on_lattice.iter().all(|share| *share < MOSTLY) {
+            return Err("durations are multiples of the step at no clock".to_string());
+        }
+        Ok(StepAtClocks { moved, ticks: step, on_lattice, durations: [slow.len(), fast.len()], steady })
+    }
+}
+
+fn durations(looks: &[(f64, Vec<f64>)], wanted: impl Fn(f64) -> bool) -> Vec<f64> {
+    let looks = looks.iter().filter(|(rate, _)| wanted(*rate));
+    looks.flat_map(|(_, durations)| durations).copied().filter(|duration| duration.is_finite()).collect()
+}
+
+fn on_lattice(durations: &[f64], step: f64) -> f64 {
+    let beside = if step >= WIDE { 1.0 } else { 0.0 };
+    let distance = |duration: &f64| (duration - (duration / step).round() * step).abs();
+    let on = durations.iter().filter(|duration| distance(duration) <= beside).count();
+    on as f64 / durations.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Looks at two core clocks, each with 200 durations of about 6 000 ticks in multiples of its own step.
+    fn looks(rates: [f64; 2], steps: [f64; 2]) -> Vec<(f64, Vec<f64>)> {
+        let mut random = Random::new(1);
+        let mut look = |rate, step: f64| {
+            let duration = |_| ((200 + random.below(60)) as f64 * step).round();
+            (rate, (0..200).map(duration).collect())
+        };
+        vec![look(rates[0], steps[0]), look(rates[1], steps[1])]
+    }
+
+    fn tested(rates: [f64; 2], steps: [f64; 2]) -> Result<StepAtClocks, String> {
+        StepAtClocks::of(&looks(rates, steps), 26.0, rates)
+    }
+
+    #[test]
+    fn a_step_that_stays_is_steady_and_one_that_follows_the_clock_is_not() {
+        let steady = tested([0.60, 0.62], [26.0, 26.0]).unwrap();
+        assert!(steady.steady && steady.on_lattice == [1.0, 1.0] && steady.durations == [200, 200]);
+        let follows = tested([0.60, 0.62], [26.0, 26.0 * 0.62 / 0.60]).unwrap();
+        assert!(
+            !follows.steady && follows.on_lattice[0] < 0.5 && follows.on_lattice[1] == 1.0,
+            "{follows:?}"
+        );
+    }
+
+    #[test]
+    fn without_a_step_or_a_change_nothing_is_said() {
+        assert!(tested([0.60, 0.603], [26.0, 26.0]).unwrap_err().contains("moved by 0.50 %"));
+        let looks = looks([0.60, 0.62], [26.0, 26.0]);
+        for (step, why) in [(1.0, "single"), (25.5, "whole"), (31.0, "no clock")] {
+            let refused = StepAtClocks::of(&looks, step, [0.60, 0.62]).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Whether the TSCs of different CPUs agree: offset and drift by ping-pong, with hard bounds, and whether time
+//! was seen to run backwards from one CPU to another.
+//!
+//! Two pinned threads exchange readings through a cache line in short blocks that are spread over the given
+//! time; `bounds` says what follows. Threads that lose their CPU for a while only lose exchanges, and delays
+//! only make single exchanges say less: neither makes a bound wrong.
+//!
+//! Limits: the bound is as wide as the fastest exchange, about the time that a cache line takes there and
+//! back, and two steps of the TSC. A step that differs between the CPUs is not looked for. A hypervisor that
+//! moves a virtual CPU between processors whose TSCs disagree shows as a jump, if it does so meanwhile.
+
+pub(crate) mod bounds;
+mod pingpong;
+mod pinned;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::Machine;
+use super::fact::Fact;
+use super::tsc_read::TscRead;
+use super::tsc_step::measure_step;
+use bounds::{Comparison, Exchange, compare};
+
+/// The TSCs of other CPUs compared with that of the target CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Synchrony {
+    /// The target CPU, A of all comparisons.
+    pub cpu: u32,
+    /// Way in which both sides read the TSC; an LFENCE follows each read.
+    pub reading: TscRead,
+    /// Step of the readings that the bounds allow for, in ticks.
+    pub step_ticks: f64,
+    /// Whether that step is known; if not, it is the largest that can be detected.
+    pub step_known: bool,
+    /// The other CPUs, the nearest first.
+    pub pairs: Vec<Pair>,
+    /// Allowed CPUs that were not compared.
+    pub untested: Vec<u32>,
+    /// Duration in seconds.
+    pub seconds: f64,
+}
+
+/// One other CPU.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Its number: B of the comparison.
+    pub cpu: u32,
+    /// Result of the exchanges; unknown where no exchange was made.
+    pub comparison: Fact<Comparison>,
+    /// Blocks in which no exchange was made.
+    pub lost_blocks: usize,
+    /// Why the last of them was lost.
+    pub why_lost: Option<String>,
+}
+
+impl Synchrony {
+    /// Whether no time was seen to run backwards between any two of the CPUs; `None` where none was compared.
+    pub fn monotonic(&self) -> Option<bool> {
+        let mut compared = self.pairs.iter().filter_map(|pair| pair.comparison.known()).peekable();
+        compared.peek()?;
+        Some(compared.all(Comparison::monotonic))
+    }
+}
+
+/// CPUs that are compared at most.
+const MOST_CPUS: usize = 8;
+/// Blocks for each CPU. Fewer than 8 would leave drift to chance, and each should last longer than what a busy
+/// CPU's scheduler makes a thread wait.
+const BLOCKS: std::ops::RangeInclusive<u128> = 8..=16;
+const BLOCK_TIME: Duration = Duration::from_millis(10);
+/// Exchanges in a block, which take one or two milliseconds: enough to meet some fast ones.
+const EXCHANGES: usize = 4000;
+/// Pairs of reads that show the step, within a few milliseconds.
+const STEP_PAIRS: usize = 30_000;
+/// Assumed step where it is not known: the largest that can be detected ([`super::tsc_step`]).
+const STEP_MOST: f64 = 100.0;
+
+/// Way in which the exchanges read the TSC: after the message before it.
+pub fn reading(machine: &Machine) -> Fact<TscRead> {
+    if machine.features.lfence().known().is_some() {
+        return Fact::Known(TscRead::LfenceRdtsc);
+    }
+    if machine.features.rdtscp() {
+        return Fact::Known(TscRead::Rdtscp);
+    }
+    Fact::unknown("no read of the TSC waits for a message: LFENCE isn't known to, and there is no RDTSCP")
+}
+
+/// Compares the target CPU's TSC with those of at most eight other allowed CPUs within `time`; 0.3 to 2 s are
+/// good, and drift is bounded the tighter the longer it takes.
+///
+/// `step` is that of [`reading`] in ticks, if it is known from [`super::tsc_study::TscStudy::step`]; else it is
+/// measured. The calling thread's affinity stays as it is.
+pub fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Synchrony> {
+    // Where the TSC is forbidden, so is the system's clock: nothing is timed before this.
+    if let Err(refused) = machine.tsc.require_here() {
+        return Fact::unknown(refused.why);
+    }
+    let (reading, cpus, untested) = match (reading(machine), machine.neighbours(MOST_CPUS)) {
+        (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => return Fact::Unknown(why),
+        (Fact::Known(reading), Fact::Known((cpus, rest))) => (reading, cpus, rest),
+    };
+    let Some(target) = &machine.target else { return Fact::unknown("no CPU is known to be allowed") };
+    if cpus.is_empty() {
+        return Fact::unknown("this process may use one CPU only");
+    }
+    let started = Instant::now();
+    let known = step.or_else(|| step_on(target.cpu, reading, started + time / 4));
+    let step = known.unwrap_or(STEP_MOST);
+    let mut logs: Vec<Log> = cpus.iter().map(|&cpu| Log { cpu, ..Log::default() }).collect();
+    // SAFETY: `require` has made sure that the TSC can be read, and `reading` that this way exists.
+    unsafe { exchange_all(target.cpu, reading, &mut logs, time.saturating_sub(started.elapsed())) };
+    Fact::Known(Synchrony {
+        cpu: target.cpu,
+        reading,
+        step_ticks: step,
+        step_known: known.is_some(),
+        pairs: logs.into_iter().map(|log| log.pair(step)).collect(),
+        untested,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+/// The blocks with one CPU.
+#[derive(Default)]
+struct Log {
+    cpu: u32,
+    blocks: Vec<Vec<Exchange>>,
+    lost: usize,
+    why: Option<String>,
+}
+
+impl Log {
+    fn pair(self, step: f64) -> Pair {
+        let comparison = match (compare(&self.blocks, step), &self.why) {
+            (Fact::Unknown(_), Some(why)) => Fact::unknown(why.clone()),
+            (Fact::Unknown(_), None) => Fact::unknown("there was no time for it"),
+            (known, _) => known,
+        };
+        Pair { cpu: self.cpu, comparison, lost_blocks: self.lost, why_lost: self.why }
+    }
+}
+
+/// All CPUs in turn, again and again: so each is watched over the whole time.
+///
+/// # Safety
+/// The TSC may be read in this way by threads of this process.
+unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [Log], time: Duration) {
+    let started = Instant::now();
+    let count = logs.len() as u32;
+    let fitting = time.as_nanos() / (BLOCK_TIME * count).as_nanos();
+    let rounds = fitting.clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
+    let share = |of: u32| started + time * of / (rounds * count);
+    for round in 0..rounds {
+        std::thread::sleep(share(round * count).saturating_duration_since(Instant::now()));
+        for turn in 0..count {
+            // Each round begins with another CPU, so that no CPU always follows one that takes too long.
+            let log = &mut logs[((turn + round) % count) as usize];
+            let until = share(round * count + turn + 1);
+            if Instant::now() >= until {
+                log.lost += 1;
+                log.why.get_or_insert_with(|| "the blocks before it took all the time".to_string());
+                continue;
+            }
+            // SAFETY: the caller answers for it.
+            match unsafe { pingpong::exchange([target, log.cpu], reading, EXCHANGES, until) } {
+                Ok(exchanges) => log.blocks.push(exchanges),
+                Err(why) => {
+                    log.lost += 1;
+                    log.why = Some(why);
+                }
+            }
+        }
+    }
+}
+
+/// The step as the target sees it.
+fn step_on(cpu: u32, reading: TscRead, until: Instant) -> Option<f64> {
+    // SAFETY: only called after `TscFacts::require`, and with a reading that exists.
+    let job: pinned::Job<_> = Box::new(move |_| unsafe { measure_step(reading, STEP_PAIRS) });
+    let found = pinned::on_cpus(vec![(cpu, job)], until).ok()?;
+    found[0].known().map(|step| step.ticks)
+}

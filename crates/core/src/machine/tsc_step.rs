@@ -1,0 +1,327 @@
+//! The step of the TSC: reads return multiples of some number of ticks (2, 4, 26, 38 …), as seen by each way
+//! of reading it.
+//!
+//! Idea: deltas between two reads with a random delay between lie on a lattice. The Fourier transform of
+//! their histogram has a peak at each multiple of one over the step; the lowest is the step. Unlike a gcd it
+//! survives deltas that are off by one (5 to 11 % of bare RDTSC pairs on Zen 4) and steps that are no whole
+//! number (a TSC that the hypervisor scales).
+//!
+//! Limits: steps from 2 to about 100 ticks; one that is no whole number and below 3.5 reads as 1. A core
+//! whose clock is slower than the TSC sees its own period as a step.
+
+use serde::{Deserialize, Serialize};
+
+use super::fact::Fact;
+use super::tsc::TscFacts;
+use super::tsc_read::{TscRead, lfence_rdtsc, rdtsc, rdtscp};
+
+/// The step found in a set of deltas.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TscStep {
+    /// The step in TSC ticks; 1 where the deltas show none.
+    pub ticks: f64,
+    /// Share of deltas on the lattice: whole multiples of the step (rounded, where it is no whole number).
+    pub on_lattice: f64,
+    /// Share of deltas one tick beside a multiple, for steps of 4 and more; else 0.
+    pub off_by_one: f64,
+    /// The smallest delta, in ticks.
+    pub least: u64,
+    /// The median delta, in ticks.
+    pub median: u64,
+}
+
+/// Deltas up to this many ticks above the least one are looked at: the random delays stay well below it,
+/// interrupts above.
+const WINDOW: usize = 512;
+/// Frequencies that the transform is taken at, between 0 and 1/2 a tick: four to each width of a peak.
+const FREQUENCIES: usize = 4 * WINDOW / 2;
+/// A lattice with 10 % of deltas one tick off has a peak of 0.8 at a step of 2, and more above.
+const PEAK: f64 = 0.7;
+/// The transform of the delays themselves has to fall below this first, or there is too little spread.
+const VALLEY: f64 = 0.4;
+/// A peak that rises through `PEAK` has its top within this many frequencies.
+const PEAK_WIDTH: usize = 6;
+/// Fewer deltas than this, or fewer different ones, show nothing.
+const LEAST_DELTAS: usize = 500;
+const LEAST_DISTINCT: usize = 4;
+
+/// Finds the step in deltas between two reads, in ticks.
+pub(crate) fn step_of(deltas: &[u64]) -> Fact<TscStep> {
+    if deltas.len() < LEAST_DELTAS {
+        return Fact::unknown(format!("{} deltas are too few", deltas.len()));
+    }
+    let mut sorted = deltas.to_vec();
+    sorted.sort_unstable();
+    // One spurious low delta must not move the window: the least one is the 0.1 % quantile.
+    let least = sorted[sorted.len() / 1000];
+    let histogram = histogram(&sorted, least);
+    let distinct = histogram.iter().filter(|&&count| count > 0.0).count();
+    if distinct < LEAST_DISTINCT {
+        return Fact::unknown(format!("the deltas take only {distinct} different values"));
+    }
+    let Some(period) = lattice(&histogram) else {
+        return Fact::unknown("the deltas are spread too little");
+    };
+    let ticks = snap(period, &sorted);
+    let (on_lattice, off_by_one) = shares(&sorted, ticks);
+    Fact::Known(TscStep { ticks, on_lattice, off_by_one, least: sorted[0], median: sorted[sorted.len() / 2] })
+}
+
+/// Counts by distance from `least`, as shares of those in the window.
+fn histogram(sorted: &[u64], least: u64) -> Vec<f64> {
+    let mut counts = vec![0.0; WINDOW];
+    for &delta in sorted {
+        if let Some(count) = delta.checked_sub(least).and_then(|offset| counts.get_mut(offset as usize)) {
+            *count += 1.0;
+        }
+    }
+    let total: f64 = counts.iter().sum();
+    counts.iter().map(|count| count / total).collect()
+}
+
+/// The period of the lowest peak above the lobe at frequency 0; 1.0 for none, `None` where the lobe does not end.
+fn lattice(histogram: &[f64]) -> Option<f64> {
+    let frequency = |index: usize| index as f64 / (2.0 * FREQUENCIES as f64);
+    let mut index = 1;
+    while strength(histogram, frequency(index)) > VALLEY {
+        index += 1;
+        if index > FREQUENCIES / 2 {
+            return None;
+        }
+    }
+    while index <= FREQUENCIES {
+        if strength(histogram, frequency(index)) >= PEAK {
+            return Some(1.0 / summit(histogram, frequency(index), frequency(PEAK_WIDTH)));
+        }
+        index += 1;
+    }
+    Some(1.0)
+}
+
+/// The size of the histogram's Fourier component, 1 where all deltas lie on one lattice of this frequency.
+fn strength(histogram: &[f64], frequency: f64) -> f64 {
+    let (sin, cos) = (std::f64::consts::TAU * frequency).sin_cos();
+    let (mut re, mut im) = (0.0, 0.0);
+    // Horner's scheme in powers of e^(iω): one multiplication for each bin and no table of sines.
+    for &share in histogram.iter().rev() {
+        (re, im) = (re * cos - im * sin + share, re * sin + im * cos);
+    }
+    re.hypot(im)
+}
+
+/// The frequency of the peak whose slope begins at `start`, searched over `width` upward, to 1 part in 200 of it.
+fn summit(histogram: &[f64], start: f64, width: f64) -> f64 {
+    let (mut best, mut height) = (start, 0.0);
+    for part in 0..=200 {
+        let frequency = (start + width * f64::from(part) / 200.0).min(0.5);
+        let found = strength(histogram, frequency);
+        if found > height {
+            (best, height) = (frequency, found);
+        }
+    }
+    best
+}
+
+/// The whole number next to `period` where the deltas fit it at least as well: they then share it exactly.
+fn snap(period: f64, sorted: &[u64]) -> f64 {
+    let whole = period.round();
+    let fits = (period - whole).abs() < 0.02 * period && shares(sorted, whole).0 >= PEAK;
+    if fits { whole } else { period }
+}
+
+/// Shares of deltas on the lattice and one tick beside it.
+fn shares(sorted: &[u64], ticks: f64) -> (f64, f64) {
+    let (mut on, mut beside) = (0usize, 0usize);
+    for &delta in sorted {
+        let multiple = (delta as f64 / ticks).round() * ticks;
+        // Half a tick is rounding, which a step that is a whole number never needs.
+        let distance = (delta as f64 - multiple).abs();
+        if distance <= if ticks.fract() == 0.0 { 0.0 } else { 1.0 } {
+            on += 1;
+        } else if distance <= 1.0 {
+            beside += 1;
+        }
+    }
+    let share = |count: usize| count as f64 / sorted.len() as f64;
+    (share(on), if ticks >= 4.0 { share(beside) } else { 0.0 })
+}
+
+/// Pairs of readings that show a step well enough to plan with, in about a millisecond.
+const PLANNING_PAIRS: usize = 8_000;
+
+/// The step of one way of reading a machine's TSC, in ticks: as given with the machine, else measured on the CPU that
+/// the calling thread runs on, in about a millisecond.
+pub fn step_ticks(tsc: &TscFacts, reading: TscRead) -> Fact<f64> {
+    if let Some(given) = tsc.given {
+        return Fact::Known(given.step);
+    }
+    if let Err(refused) = tsc.require() {
+        return Fact::Unknown(refused.why);
+    }
+    if reading == TscRead::Rdtscp && !tsc.rdtscp {
+        return Fact::unknown("the processor has no RDTSCP");
+    }
+    // SAFETY: RDTSC does not fault, and RDTSCP exists where it is to be executed: both were checked above.
+    unsafe { measure_step(reading, PLANNING_PAIRS) }.map(|step| step.ticks)
+}
+
+/// The step of the system's clock in nanoseconds (CLOCK_MONOTONIC_RAW): as it follows from what was given with the
+/// machine, else measured on the CPU that the calling thread runs on, in some milliseconds. It is the step of what the
+/// kernel counts with, such as the TSC's; the resolution that `clock_getres` reports is that of the timers, 1 ns.
+pub fn step_nanos(tsc: &TscFacts) -> Fact<f64> {
+    match tsc.given {
+        Some(given) => Fact::Known(given.step / given.rate.0 * 1e9),
+        None => {
+            let deltas = deltas(PLANNING_PAIRS, monotonic_raw);
+            step_of(&deltas).map(|step| step.ticks).or_else(|| coarse_step_of(&deltas))
+        }
+    }
+}
+
+/// A value that fewer deltas have than this share is a disturbance.
+const FREQUENT: f64 = 0.02;
+
+/// The least distance between two frequent deltas, for a clock with steps beyond the window of [`step_of`]: few values
+/// are frequent there, and those within two units of each other are one multiple of the step, rounded both ways.
+fn coarse_step_of(deltas: &[u64]) -> Fact<f64> {
+    let mut sorted = deltas.to_vec();
+    sorted.sort_unstable();
+    let least = FREQUENT * sorted.len() as f64;
+    let multiples = sorted.chunk_by(|low, high| high - low <= 2);
+    let multiples = multiples.filter(|multiple| multiple.len() as f64 >= least);
+    let means = multiples.map(|multiple| multiple.iter().sum::<u64>() as f64 / multiple.len() as f64);
+    let means: Vec<f64> = means.collect();
+    match means.windows(2).map(|pair| pair[1] - pair[0]).min_by(f64::total_cmp) {
+        Some(step) => Fact::Known(step),
+        None => Fact::unknown("the deltas have one frequent value only"),
+    }
+}
+
+/// CLOCK_MONOTONIC_RAW in nanoseconds.
+fn monotonic_raw() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicRaw);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Measures the step of one way of reading, from `pairs` pairs of reads (100 000 take about 10 ms).
+///
+/// # Safety
+/// RDTSC must not fault here, and for [`TscRead::Rdtscp`] the processor must have it.
+pub(crate) unsafe fn measure_step(reading: TscRead, pairs: usize) -> Fact<TscStep> {
+    // SAFETY: the caller has checked that the instructions may be executed.
+    let deltas = unsafe {
+        match reading {
+            TscRead::Rdtsc => deltas(pairs, || rdtsc()),
+            TscRead::Rdtscp => deltas(pairs, || rdtscp().0),
+            TscRead::LfenceRdtsc => deltas(pairs, || lfence_rdtsc()),
+        }
+    };
+    step_of(&deltas)
+}
+
+/// Deltas with a random delay between the reads: a chain of 0 to 255 additions. The delay changes by single
+/// core cycles, so that it shows no lattice of its own.
+fn deltas(pairs: usize, read: impl Fn() -> u64) -> Vec<u64> {
+    let mut random = 0x9E37_79B9_7F4A_7C15u64;
+    let mut deltas = Vec::with_capacity(pairs);
+    for _ in 0..pairs {
+        random = xorshift(random);
+        let start = read();
+        delay(random as u8);
+        deltas.push(read().wrapping_sub(start));
+    }
+    deltas
+}
+
+/// Marsaglia's xorshift64 (Journal of Statistical Software 8/14, 2003).
+fn xorshift(mut state: u64) -> u64 {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    state
+}
+
+#[inline(always)]
+fn delay(cycles: u8) {
+    let mut chain = 1u64;
+    for _ in 0..cycles {
+        // SAFETY: an addition of a register to itself.
+        unsafe { std::arch::asm!("add {0}, {0}", inout(reg) chain, options(nomem, nostack)) };
+    }
+    std::hint::black_box(chain);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::machine::tsc::GivenTsc;
+    use crate::unit::Hertz;
+
+    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `spoiled` % of them off by one and
+    /// one in 500 interrupted.
+    fn synthetic(step: f64, spoiled: u64) -> Vec<u64> {
+        let mut random = 1u64;
+        (0..100_000)
+            .map(|_| {
+                random = xorshift(random);
+                let start = (random >> 20 & 0xFFFF) as f64 / 7.0;
+                let end = start + 40.0 + (random & 0xFFFF) as f64 / 204.8;
+                let stepped = |time: f64| ((time / step).floor() * step).floor() as u64;
+                random = xorshift(random);
+                let interrupt = if random.is_multiple_of(500) { 5000 + random % 999 } else { 0 };
+                let spoiler = u64::from(random / 1000 % 100 < spoiled);
+                stepped(end + interrupt as f64) - stepped(start) + spoiler
+            })
+            .collect()
+    }
+
+    #[test]
+    fn finds_whole_steps_through_spoilers() {
+        for step in [1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 26.0, 38.0, 100.0] {
+            for spoiled in [0, 5, 11] {
+                let found = step_of(&synthetic(step, spoiled));
+                let found = found.known().unwrap_or_else(|| panic!("{step}: {:?}", found.why()));
+                assert_eq!(found.ticks, step, "{spoiled} % off by one: {found:?}");
+                let on_lattice = if step == 1.0 { 1.0 } else { 1.0 - spoiled as f64 / 100.0 };
+                assert!((found.on_lattice - on_lattice).abs() < 0.01, "{step}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn finds_steps_of_a_scaled_counter() {
+        for step in [25.96, 37.37, 7.3, 4.6] {
+            let found = *step_of(&synthetic(step, 5)).known().unwrap();
+            assert!((found.ticks / step - 1.0).abs() < 0.01, "{step}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn finds_steps_of_the_systems_clock() {
+        // An ACPI timer (3.579545 MHz) in whole nanoseconds: four to six steps, one value in a hundred interrupted.
+        let step = 1e9 / 3_579_545.0;
+        let deltas: Vec<u64> = (0..8000u32)
+            .map(|index| match index % 100 {
+                0 => 9000 + u64::from(index),
+                _ => (f64::from(index % 3 + 4) * step + f64::from(index % 7) / 7.0).floor() as u64,
+            })
+            .collect();
+        let found = *coarse_step_of(&deltas).known().unwrap();
+        assert!((found / step - 1.0).abs() < 0.01, "{found}");
+        assert!(coarse_step_of(&[20; 8000]).why().is_some());
+        let given =
+            TscFacts { given: Some(GivenTsc { rate: Hertz(2.6e9), step: 26.0 }), ..Machine::detect().tsc };
+        assert_eq!(step_nanos(&given).known(), Some(&10.0));
+        let here = step_nanos(&Machine::detect().tsc);
+        assert!(here.known().is_none_or(|step| *step >= 1.0), "{here:?}");
+    }
+
+    #[test]
+    fn too_little_to_tell_is_unknown() {
+        assert!(step_of(&[26; 100]).why().is_some());
+        assert!(step_of(&[26; 10_000]).why().unwrap().contains("1 different"));
+        let narrow: Vec<u64> = (0..10_000).map(|index| 100 + index % 3).collect();
+        assert!(step_of(&narrow).why().is_some());
+    }
+}

@@ -1,0 +1,53 @@
+//! The studies: questions that take many measurements. A new one is a crate and a line in [`ALL`].
+
+use crate::error::RunError;
+use crate::result::answers::Answers;
+use crate::result::container::Container;
+
+pub use cyclescope_ab as ab;
+pub use cyclescope_evaluate as evaluate;
+pub use cyclescope_instr as instr;
+pub use cyclescope_marker as marker;
+pub use cyclescope_measure::study::{
+    Catalog, Entry, Follow, Head, Plain, Progress, Record, Role, Selected, Session, Stop, Study, StudyInfo,
+};
+pub use cyclescope_run::{points, study as run};
+
+/// All of them, by name.
+pub const ALL: &[StudyInfo] =
+    &[evaluate::INFO, instr::INFO, marker::INFO, points::INFO, run::INFO, cyclescope_uarch::INFO];
+
+/// Finds a study by its name.
+pub fn named(name: &str) -> Option<&'static StudyInfo> {
+    ALL.iter().find(|study| study.name == name)
+}
+
+/// The lines of a result again from its evidence, whichever study it is of.
+///
+/// # Errors
+///
+/// [`Stop::Failed`] where the evidence is damaged, or ends before the result is complete.
+pub fn replay(container: &Container) -> Result<Vec<Record>, Stop> {
+    let damaged = |how: String| Stop::from(RunError::Replay { how });
+    let name = &container.manifest.origin.study;
+    let study = named(name).ok_or_else(|| damaged(format!("there is no study {name}")))?;
+    let mut study = (study.restore)(container).map_err(|error| damaged(error.to_string()))?;
+    let answers = Answers::recorded(container).map_err(|error| damaged(error.to_string()))?;
+    let mut told = Vec::new();
+    study.measure(&answers, &mut told)?;
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn studies_are_found_by_names_that_differ() {
+        assert!(ALL.is_sorted_by(|one, other| one.name < other.name));
+        for study in ALL {
+            assert_eq!(named(study.name).map(|found| found.about), Some(study.about));
+        }
+        assert!(named("nowhere").is_none());
+    }
+}

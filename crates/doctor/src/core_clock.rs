@@ -1,0 +1,107 @@
+//! The core clock by the ruler, relative to the clock of the timing method.
+
+use cyclescope_code::clock::Clock;
+use cyclescope_core::machine::core_study::CoreStudy;
+use cyclescope_core::machine::cpu::Cpu;
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::{Interval, mean, median, t_interval};
+use cyclescope_core::unit::Hertz;
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::Executor;
+use cyclescope_measure::rounds::{LayoutReading, Rounds, quiet, unshared};
+use cyclescope_measure::ruler::{Alone, instrument_margin, sentinel_width};
+
+/// The level of the intervals.
+pub(super) const CONFIDENCE: f64 = 0.95;
+const ROUNDS: u32 = 16;
+/// Largest distance of a measured latency from a whole number.
+const WHOLE_SHARE: f64 = 0.01;
+
+/// Measures the core clock with this number of layouts. `rate` is that of the TSC, where it is known: low, value,
+/// high.
+pub(super) fn core_clock(
+    executor: &mut dyn Executor,
+    rounds: &Rounds,
+    clock: &Clock,
+    rate: Option<[Hertz; 3]>,
+    cpu: &Cpu,
+    layouts: usize,
+    random: &mut Random,
+) -> Result<CoreStudy, String> {
+    let readings = rounds.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
+    let readings: Vec<LayoutReading> = readings.iter().filter_map(|layout| layout.read()).collect();
+    if readings.len() < 2 {
+        return Err("something disturbed every attempt to read the ruler".to_string());
+    }
+    let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
+    let quiet = quiet(&readings, adders.map(sentinel_width));
+    let Alone { used, shared } = unshared(readings, quiet);
+    let imul = interval(&used, |reading| reading.imul / reading.add);
+    let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
+    let cycle = |reading: &LayoutReading| match imul_used {
+        Some(latency) => reading.imul / f64::from(latency),
+        None => reading.add,
+    };
+    let raw = interval(&used, cycle);
+    // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
+    let mean_of = |of: fn(&LayoutReading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
+    let margin = instrument_margin(CONFIDENCE);
+    let add_error = margin / mean_of(|reading| reading.add_links);
+    let imul_error = margin / (mean_of(|reading| reading.imul_links) * imul.value);
+    let error = if imul_used.is_some() { imul_error } else { add_error };
+    let rate = match clock.counts {
+        Unit::TscTicks => rate,
+        Unit::Nanos => Some([Hertz(1e9); 3]),
+        _ => None,
+    };
+    let [least, most] = extremes(used.iter().map(cycle));
+    let study = CoreStudy {
+        clock: clock.name,
+        unit: clock.counts,
+        raw_per_cycle: raw.widened(error * raw.value),
+        megahertz: None,
+        // The most raw units a cycle is the slowest clock.
+        range: rate.map(|[_, value, _]| [most, least].map(|raw| value.megahertz() / raw)),
+        imul: imul.widened(imul_error.hypot(add_error) * imul.value),
+        imul_known: cpu.imul_latency(),
+        imul_used,
+        width: widths(&used),
+        adders,
+        width_known: adders.map(cyclescope_measure::ruler::sentinel_width),
+        shared,
+        layouts: used.len(),
+        kept: used.iter().map(|reading| reading.kept).sum(),
+        dropped: used.iter().map(|reading| reading.dropped).sum(),
+    };
+    Ok(CoreStudy { megahertz: rate.map(|rate| megahertz(rate, &study.raw_per_cycle)), ..study })
+}
+
+fn megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {
+    Interval {
+        value: value.megahertz() / raw.value,
+        low: low.megahertz() / raw.high,
+        high: high.megahertz() / raw.low,
+    }
+}
+
+/// Student's interval over the layouts, of which there are at least two.
+fn interval(readings: &[LayoutReading], of: impl Fn(&LayoutReading) -> f64) -> Interval {
+    let values: Vec<f64> = readings.iter().map(of).collect();
+    t_interval(&values, CONFIDENCE).unwrap_or_else(|| Interval::around(values[0], f64::INFINITY))
+}
+
+/// The whole number that a latency must be.
+fn whole(latency: f64) -> Option<u32> {
+    let whole = latency.round();
+    ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)
+}
+
+fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
+}
+
+fn widths(readings: &[LayoutReading]) -> [f64; 3] {
+    let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
+    let [low, high] = extremes(widths.iter().copied());
+    [low, median(&mut widths), high]
+}

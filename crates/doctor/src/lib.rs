@@ -1,0 +1,318 @@
+//! The question `doctor` asks: what can be measured with here, and what should change?
+//!
+//! [`examine`] makes every experiment about the machine and not about a snippet: the TSC's rate,
+//! step and phases, the core clock by the ruler, the proof of siblings, noise before and after. Nothing here
+//! fails: what can't be found out is a [`Fact`] with a reason.
+
+#![warn(unreachable_pub)]
+
+mod core_clock;
+mod kernel_module;
+mod offered;
+mod phases;
+mod record;
+mod siblings;
+#[cfg(test)]
+mod tests;
+pub mod watch;
+
+pub(crate) use offered::Offered;
+pub use record::DoctorRecord;
+pub(crate) use siblings::MakeExecutor;
+pub use watch::{Known, Watch, watch};
+
+use cyclescope_code::clock::Clock;
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::core_study::{CoreStudy, Phases, SiblingStudy};
+use cyclescope_core::machine::counters::Counters;
+use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::machine::finding::{Evidence, Finding, findings};
+use cyclescope_core::machine::kernel_module::ModuleStudy;
+use cyclescope_core::machine::leaves::on_cpu;
+use cyclescope_core::machine::noise::{Noise, NoiseBetween, runnable_on};
+use cyclescope_core::machine::tsc::TscFacts;
+use cyclescope_core::machine::tsc_study::TscStudy;
+use cyclescope_core::random::Random;
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::{Capabilities, Executor};
+use cyclescope_measure::rounds::Rounds;
+use serde::{Deserialize, Serialize};
+use siblings::Target;
+use std::time::{Duration, Instant};
+
+/// Thoroughness of an examination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effort {
+    /// For the calibration of the TSC; half of it when its windows agree.
+    calibration: Duration,
+    /// The core runs this long before its clock is read: governors raise it within some milliseconds.
+    warm_up: Duration,
+    /// Layouts of the ruler.
+    layouts: usize,
+    /// Rounds of the test of phases.
+    phase_rounds: u32,
+    /// CPUs that are tested as siblings, and the time for all.
+    siblings: (usize, Duration),
+}
+
+impl Effort {
+    /// Half a second, and up to one where there are many CPUs.
+    pub const FULL: Effort = Effort {
+        calibration: Duration::from_millis(400),
+        warm_up: Duration::from_millis(40),
+        layouts: 128,
+        phase_rounds: 1024,
+        siblings: (8, Duration::from_millis(400)),
+    };
+    /// A fifth of a second.
+    pub const QUICK: Effort = Effort {
+        calibration: Duration::from_millis(80),
+        warm_up: Duration::from_millis(10),
+        layouts: 48,
+        phase_rounds: 512,
+        siblings: (2, Duration::from_millis(100)),
+    };
+}
+
+/// Inputs of an examination.
+pub struct Means<'a> {
+    /// Runs code on the target CPU, or why nothing does.
+    pub executor: Result<&'a mut dyn Executor, String>,
+    /// Capabilities of that executor.
+    pub capabilities: &'a Capabilities,
+    /// Makes executors on other CPUs.
+    pub others: &'a MakeExecutor<'a>,
+    /// The timing method; `None` means the machine's default.
+    pub clock: Option<&'static Clock>,
+    /// Thoroughness.
+    pub effort: Effort,
+    /// Seeds everything that is random.
+    pub seed: u64,
+}
+
+/// The timing method, and what speaks for it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Chosen {
+    /// Its name.
+    pub name: &'static str,
+    /// Why this one.
+    pub why: &'static str,
+}
+
+/// Results of an examination.
+#[derive(Debug, Clone)]
+pub struct Diagnosis {
+    /// The timing method.
+    pub clock: Fact<Chosen>,
+    /// Performance counters.
+    pub counters: Counters,
+    /// The executors on offer.
+    pub executors: Vec<Offered>,
+    /// Facts from the kernel module, or why there are none.
+    pub kernel_module: Fact<ModuleStudy>,
+    /// The experiments on the TSC.
+    pub tsc: Fact<TscStudy>,
+    /// The core by the ruler.
+    pub core: Fact<CoreStudy>,
+    /// Whether means see through the TSC's step.
+    pub phases: Fact<Phases>,
+    /// Which CPUs share the core.
+    pub siblings: Fact<SiblingStudy>,
+    /// Whether other runs of cyclescope kept off the CPU.
+    pub exclusive: Fact<bool>,
+    /// Whether measured code runs in a process that has nothing of this one.
+    pub own_process: Fact<bool>,
+    /// The noise at the end.
+    pub noise: Noise,
+    /// Disturbances during the examination.
+    pub between: NoiseBetween,
+    /// Other tasks that wanted the target CPU before it began.
+    pub runnable: Fact<u32>,
+    /// Duration in seconds.
+    pub seconds: f64,
+    /// Findings from all facts.
+    pub findings: Vec<Finding>,
+}
+
+/// Examines the machine's target CPU.
+pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
+    let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
+    let started = Started::now(machine);
+    let runnable = runnable_on(&machine.files, cpu);
+    let before = Noise::read(&machine.files, cpu);
+    let counters = Counters::detect(&machine.features, &machine.files);
+    let study = || TscStudy::measure(machine, &counters, means.effort.calibration);
+    let tsc = match machine.tsc.require() {
+        Err(refused) => Fact::unknown(refused.why),
+        Ok(()) => Fact::from(on_cpu(cpu, study).and_then(|study| study.map_err(|refused| refused.why))),
+    };
+    let code = Experiments::run(machine, means, tsc.known());
+    let noise = Noise::read(&machine.files, cpu);
+    let diagnosis = Diagnosis {
+        clock: code.clock,
+        counters,
+        executors: offered::offered(machine),
+        kernel_module: kernel_module::ask(tsc.known()),
+        tsc,
+        core: code.core,
+        phases: code.phases,
+        siblings: code.siblings,
+        exclusive: code.exclusive,
+        own_process: code.own_process,
+        between: noise.since(&before),
+        noise,
+        runnable,
+        seconds: started.seconds(),
+        findings: Vec::new(),
+    };
+    Diagnosis { findings: diagnosis.findings(machine), ..diagnosis }
+}
+
+impl Diagnosis {
+    fn findings(&self, machine: &Machine) -> Vec<Finding> {
+        findings(&Evidence {
+            machine,
+            counters: Some(&self.counters),
+            module: Some(&self.kernel_module),
+            study: self.tsc.known(),
+            core: Some(&self.core),
+            phases: self.phases.known(),
+            siblings: self.siblings.known(),
+            exclusive: self.exclusive.known().copied(),
+            own_process: self.own_process.known().copied(),
+            noise: Some(&self.noise),
+            between: Some((&self.between, self.seconds)),
+            runnable: self.runnable.known().copied(),
+        })
+    }
+}
+
+/// When it began. Where the TSC is forbidden, reading the system's clock would fault as well.
+struct Started(Option<Instant>);
+
+impl Started {
+    fn now(machine: &Machine) -> Started {
+        Started(machine.tsc.require().is_ok().then(Instant::now))
+    }
+
+    fn seconds(&self) -> f64 {
+        self.0.map_or(0.0, |start| start.elapsed().as_secs_f64())
+    }
+}
+
+/// What takes code on the target CPU.
+struct Experiments {
+    clock: Fact<Chosen>,
+    core: Fact<CoreStudy>,
+    phases: Fact<Phases>,
+    siblings: Fact<SiblingStudy>,
+    exclusive: Fact<bool>,
+    own_process: Fact<bool>,
+}
+
+impl Experiments {
+    /// None was made, all for one reason.
+    fn none(clock: Fact<Chosen>, why: &str) -> Experiments {
+        Experiments {
+            clock,
+            core: Fact::unknown(why),
+            phases: Fact::unknown(why),
+            siblings: Fact::unknown(why),
+            exclusive: Fact::unknown(why),
+            own_process: Fact::unknown(why),
+        }
+    }
+
+    fn run(machine: &Machine, means: Means, study: Option<&TscStudy>) -> Experiments {
+        let clock = match choose(machine, means.capabilities, means.clock) {
+            Ok(clock) => clock,
+            Err(why) => return Experiments::none(Fact::Unknown(why.clone()), &why),
+        };
+        let chosen = Fact::Known(Chosen { name: clock.name, why: reason(machine, means.clock, clock) });
+        let executor = match means.executor {
+            Ok(executor) => executor,
+            Err(why) => return Experiments::none(chosen, &why),
+        };
+        let Effort { layouts, phase_rounds, siblings: (most, time), warm_up, .. } = means.effort;
+        let mut random = Random::new(means.seed);
+        let step = clock_step(clock, &machine.tsc, study);
+        let rounds = Rounds::new(clock, step);
+        let calibrated = study.map(|study| {
+            let calibration = &study.calibration;
+            [calibration.low, calibration.hertz, calibration.high]
+        });
+        let rate = calibrated.or_else(|| machine.tsc.given.map(|given| [given.rate; 3]));
+        let core = warm(executor, &rounds, warm_up, &mut random).and_then(|()| {
+            core_clock::core_clock(executor, &rounds, clock, rate, &machine.cpu, layouts, &mut random)
+        });
+        let core = Fact::from(core);
+        let phases = match &core {
+            Fact::Unknown(why) => Fact::unknown(why.clone()),
+            Fact::Known(core) => {
+                let cycle = core.raw_per_cycle.value;
+                Fact::from(phases::phases(executor, clock, step, cycle, phase_rounds, &mut random))
+            }
+        };
+        let width = core.known().and_then(|core| core.width_known);
+        let mut target = Target { executor, rounds: &rounds, clock, width, random: &mut random };
+        let siblings = match machine.neighbours(most) {
+            Fact::Unknown(why) => Fact::Unknown(why),
+            Fact::Known(_) if clock.counts != Unit::TscTicks => {
+                Fact::unknown("the timing method doesn't read the TSC, which both CPUs share")
+            }
+            Fact::Known((cpus, rest)) => {
+                let mut study = siblings::siblings(&mut target, means.others, &cpus, time);
+                study.untested.extend(rest);
+                Fact::Known(study)
+            }
+        };
+        let (exclusive, own_process) = (target.executor.exclusive(), target.executor.own_process());
+        Experiments { clock: chosen, core, phases, siblings, exclusive, own_process }
+    }
+}
+
+fn choose(
+    machine: &Machine,
+    capabilities: &Capabilities,
+    asked: Option<&'static Clock>,
+) -> Result<&'static Clock, String> {
+    let clock = match asked {
+        Some(clock) => capabilities.require(clock, machine).map(|()| clock),
+        None => capabilities.default_clock(machine),
+    };
+    clock.map_err(|refused| refused.to_string())
+}
+
+/// Why a timing method is used: see [`cyclescope_code::clock::preferred`].
+fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static str {
+    if asked.is_some() {
+        return "asked for";
+    }
+    match (machine.features.lfence().known().is_some(), clock.name) {
+        (true, "lfence-rdtsc-lfence") => "LFENCE waits here, so it is fenced on both sides and cheap",
+        (_, "serialize-rdtsc") => "nothing promises that LFENCE waits, but SERIALIZE does",
+        _ => "nothing promises that LFENCE waits, but RDTSCP does",
+    }
+}
+
+/// The step of a timing method's readings in its raw units: as the study of the TSC found it, else as the machine has
+/// it.
+pub fn clock_step(clock: &Clock, tsc: &TscFacts, study: Option<&TscStudy>) -> f64 {
+    let studied =
+        study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
+    studied.map_or_else(|| clock.step(tsc), |step| step.ticks)
+}
+
+/// Keeps the core busy for a while.
+fn warm(
+    executor: &mut dyn Executor,
+    rounds: &Rounds,
+    time: Duration,
+    random: &mut Random,
+) -> Result<(), String> {
+    let started = Instant::now();
+    while started.elapsed() < time {
+        rounds.run(executor, 16, 16, random).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}

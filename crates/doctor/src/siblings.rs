@@ -1,0 +1,259 @@
+//! Which CPUs share the target's core, by experiment.
+//!
+//! While a worker on another CPU adds as fast as it can, the width sentinel runs on the target: on a shared
+//! core it reads about half of what it reads alone. Both workers read one TSC, so that only those rounds
+//! count that lie inside of a sample of the other: what delays the other worker does no harm.
+//!
+//! Limits: a core that something else keeps busy all the time says nothing, and neither do CPUs whose TSCs
+//! are not in step.
+
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::chains::SENTINEL;
+use cyclescope_code::program::{Recipe, World};
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::median;
+use cyclescope_exec::{Call, Executor, Sample};
+use cyclescope_measure::rounds::Rounds;
+use cyclescope_measure::ruler::{Quiet, duration};
+use cyclescope_measure::schedule::{self, Pace, Schedule, Stage};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Makes an executor on a CPU, in the thread that will use it.
+pub(crate) type MakeExecutor<'a> = dyn Fn(u32) -> Result<Box<dyn Executor>, RunError> + Sync + 'a;
+
+/// Time for one CPU, including some milliseconds for the start of the other worker.
+const TIME_EACH: Duration = Duration::from_millis(30);
+/// How long the other worker may take to begin.
+const START_TIME: Duration = Duration::from_millis(15);
+/// Layouts and rounds of one look at the width: half a millisecond.
+const LAYOUTS: usize = 8;
+const ROUNDS: u32 = 8;
+/// Looks at the width before, and after, the other CPU is busy.
+const LOOKS: usize = 2;
+/// Iterations of the other worker's loop, about 40 µs: several rounds of the target's fit in.
+const BUSY_LOOPS: u64 = 20_000;
+const BUSY_ROUNDS: u32 = 24;
+/// An interrupted sample of the other worker takes longer than the median by this factor.
+const INTERRUPTED: f64 = 1.1;
+/// Fewer rounds than this beside the busy CPU say nothing.
+const ROUNDS_LEAST: usize = 12;
+/// A core that two workers share shows each about half its width, one that they don't the whole.
+const SHARED_BELOW: f64 = 0.75;
+const SEPARATE_ABOVE: f64 = 0.9;
+/// The widths alone, before and after, may differ by this share.
+const STEADY: f64 = 0.12;
+
+/// The target's side of the experiments.
+pub(super) struct Target<'a> {
+    pub(super) executor: &'a mut dyn Executor,
+    pub(super) rounds: &'a Rounds,
+    pub(super) clock: &'a Clock,
+    /// Additions a cycle that the core should show alone.
+    pub(super) width: Option<f64>,
+    pub(super) random: &'a mut Random,
+}
+
+/// Tests these CPUs one after another, as many as there is time for.
+pub(super) fn siblings(
+    target: &mut Target,
+    make: &MakeExecutor,
+    cpus: &[u32],
+    time: Duration,
+) -> SiblingStudy {
+    let started = Instant::now();
+    let mut study = SiblingStudy::default();
+    for &cpu in cpus {
+        if started.elapsed() + TIME_EACH > time {
+            study.untested.push(cpu);
+            continue;
+        }
+        study.proofs.push(target.prove(make, cpu));
+    }
+    study
+}
+
+/// Widths that the target saw: from when to when, and how wide.
+type Widths = Vec<(u64, u64, f64)>;
+
+const STARTING: u32 = 0;
+const BUSY: u32 = 1;
+const STOP: u32 = 2;
+
+impl Target<'_> {
+    fn prove(&mut self, make: &MakeExecutor, cpu: u32) -> SiblingProof {
+        let blank =
+            SiblingProof { cpu, sharing: Sharing::Unclear, why: None, alone: None, beside: None, rounds: 0 };
+        match self.widths(make, cpu) {
+            Ok((before, during, busy, after)) => {
+                let beside = inside(&during, &busy);
+                judge(blank, [&before, &after], &beside, self.width)
+            }
+            Err(why) => SiblingProof { why: Some(why), ..blank },
+        }
+    }
+
+    /// Widths before, while and after the other CPU is busy, and the samples of what kept it busy.
+    fn widths(
+        &mut self,
+        make: &MakeExecutor,
+        cpu: u32,
+    ) -> Result<(Widths, Widths, Vec<Sample>, Widths), String> {
+        let until = Instant::now() + TIME_EACH;
+        let before = self.look()?;
+        let phase = AtomicU32::new(STARTING);
+        let (clock, seed) = (self.clock, self.random.bits());
+        let (during, busy) = std::thread::scope(|scope| {
+            let work = || keep_busy(make, cpu, clock, seed, &phase);
+            let thread = std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .map_err(|error| format!("no thread could be started: {error}"))?;
+            let during = self.look_beside(&phase, until);
+            phase.store(STOP, Ordering::Release);
+            let busy = thread.join().map_err(|_| "the busy thread panicked".to_string())?;
+            Ok::<_, String>((during?, busy.map_err(|error| error.to_string())?))
+        })?;
+        Ok((before, during, busy, self.look()?))
+    }
+
+    fn look(&mut self) -> Result<Widths, String> {
+        let mut widths = Vec::new();
+        for _ in 0..LOOKS {
+            let readings = self.rounds.run(self.executor, LAYOUTS, ROUNDS, self.random);
+            let readings = readings.map_err(|error| error.to_string())?;
+            widths.extend(readings.iter().flat_map(|layout| layout.widths()));
+        }
+        Ok(widths)
+    }
+
+    /// Looks on while the other CPU is busy.
+    fn look_beside(&mut self, phase: &AtomicU32, until: Instant) -> Result<Widths, String> {
+        let started = Instant::now();
+        while phase.load(Ordering::Acquire) == STARTING && started.elapsed() < START_TIME {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let mut widths = self.look()?;
+        while Instant::now() < until {
+            widths.extend(self.look()?);
+        }
+        Ok(widths)
+    }
+}
+
+/// Runs additions on another CPU until the caller stops it.
+fn keep_busy(
+    make: &MakeExecutor,
+    cpu: u32,
+    clock: &Clock,
+    seed: u64,
+    phase: &AtomicU32,
+) -> Result<Vec<Sample>, RunError> {
+    let mut executor = make(cpu)?;
+    let world = World::default();
+    let program =
+        Recipe { world, snippet: SENTINEL, copies: 4, looped: true, ..Recipe::empty(clock) }.build();
+    let (code, _) = schedule::fixed(std::slice::from_ref(&program));
+    let calls = vec![Call { place: 0, loop_count: BUSY_LOOPS }];
+    let stage = Stage { code, calls, order: vec![0], data: vec![0; 5], seed };
+    let pace = Pace { rounds: BUSY_ROUNDS, ..Pace::default() };
+    let schedule = Schedule::with(vec![program], pace, [stage]);
+    let mut samples = Vec::new();
+    loop {
+        // Only the start sets it, so that a request to stop is not lost.
+        let _ = phase.compare_exchange(STARTING, BUSY, Ordering::AcqRel, Ordering::Acquire);
+        samples.extend(schedule.run(&mut *executor)?);
+        if phase.load(Ordering::Acquire) == STOP {
+            return Ok(samples);
+        }
+    }
+}
+
+/// Widths of rounds that lie inside of one undisturbed sample.
+fn inside(widths: &Widths, busy: &[Sample]) -> Vec<f64> {
+    if busy.is_empty() {
+        return Vec::new();
+    }
+    let length = duration;
+    let most = INTERRUPTED * median(&mut busy.iter().map(length).collect::<Vec<_>>());
+    let whole: Vec<&Sample> = busy.iter().filter(|sample| length(sample) <= most).collect();
+    let is_inside = |&&(start, end, _): &&(u64, u64, f64)| {
+        // They are in the order of time.
+        let next = whole.partition_point(|sample| sample.end < end);
+        whole.get(next).is_some_and(|sample| sample.start <= start)
+    };
+    widths.iter().filter(is_inside).map(|(_, _, width)| *width).collect()
+}
+
+/// Evaluates the widths.
+fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option<f64>) -> SiblingProof {
+    let middle = |widths: Vec<f64>| {
+        let mut widths = widths;
+        (!widths.is_empty()).then(|| median(&mut widths))
+    };
+    let [before, after] = looks.map(|widths| middle(widths.iter().map(|(_, _, width)| *width).collect()));
+    let proof = SiblingProof { rounds: beside.len(), beside: middle(beside.to_vec()), ..blank };
+    let (Some(before), Some(after)) = (before, after) else {
+        return SiblingProof { why: Some("the target CPU was disturbed all the time".to_string()), ..proof };
+    };
+    let alone = before.max(after);
+    let proof = SiblingProof { alone: Some(alone), ..proof };
+    let unclear = |why: &str| SiblingProof { why: Some(why.to_string()), ..proof.clone() };
+    if beside.len() < ROUNDS_LEAST {
+        return unclear("the two CPUs never ran at the same time");
+    }
+    if !Quiet::of([(alone, 0.0)], width).is_alone(alone, 0.0) || before.min(after) < (1.0 - STEADY) * alone {
+        return unclear("something else uses the core");
+    }
+    match proof.beside.unwrap_or(alone) / alone {
+        share if share < SHARED_BELOW => SiblingProof { sharing: Sharing::Shared, ..proof },
+        share if share > SEPARATE_ABOVE => SiblingProof { sharing: Sharing::Separate, ..proof },
+        _ => unclear("the core got narrower, but not as a shared one does"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(widths: &[f64]) -> Widths {
+        widths
+            .iter()
+            .enumerate()
+            .map(|(index, width)| (100 * index as u64, 100 * index as u64 + 50, *width))
+            .collect()
+    }
+
+    fn sharing(before: f64, beside: f64, after: f64) -> Sharing {
+        let blank = SiblingProof {
+            cpu: 1,
+            sharing: Sharing::Unclear,
+            why: None,
+            alone: None,
+            beside: None,
+            rounds: 0,
+        };
+        judge(blank, [&at(&[before; 20]), &at(&[after; 20])], &[beside; 20], Some(4.8)).sharing
+    }
+
+    #[test]
+    fn half_the_width_is_a_shared_core() {
+        assert_eq!(sharing(4.8, 2.4, 4.7), Sharing::Shared);
+        assert_eq!(sharing(4.8, 4.7, 4.8), Sharing::Separate);
+        assert_eq!(sharing(4.8, 4.1, 4.8), Sharing::Unclear);
+        // Busy all the time, or half of it.
+        assert_eq!(sharing(2.4, 2.4, 2.4), Sharing::Unclear);
+        assert_eq!(sharing(2.4, 2.4, 4.8), Sharing::Unclear);
+    }
+
+    #[test]
+    fn only_rounds_inside_of_a_whole_sample_count() {
+        let widths = at(&[1.0, 2.0, 3.0, 4.0]);
+        let sample = |start, end| Sample { start, end };
+        // The second one was interrupted; the last round is not covered.
+        let busy = [sample(0, 90), sample(95, 250), sample(190, 280), sample(290, 340)];
+        assert_eq!(inside(&widths, &busy), [1.0, 3.0]);
+        assert!(inside(&widths, &[]).is_empty());
+    }
+}

@@ -1,0 +1,326 @@
+//! Claims on planted figures.
+
+use super::entry::Test;
+use super::judgement::{all, below, within};
+use super::*;
+use crate::TestedClock;
+use crate::contamination::{FAULTS, Fault, Verdict, not_run};
+use crate::evaluated::Evaluated;
+use crate::method::{Method, Samples};
+use crate::parts::{How, Part, Parts};
+use crate::reader::Size;
+use crate::resolution::{Effort, resolution};
+use crate::sampling::{Sampling, Span};
+use cyclescope_code::clock::{Clock, Side, Step};
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::calibrate::Calibration;
+use cyclescope_core::machine::core_series::{CoreSeries, Look};
+use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::machine::given::GivenMachine;
+use cyclescope_core::machine::traps::{LfenceProof, Traps};
+use cyclescope_core::machine::tsc::GivenTsc;
+use cyclescope_core::machine::tsc_study::TscStudy;
+use cyclescope_core::random::Random;
+use cyclescope_core::unit::{Hertz, Unit};
+use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::ruler::Quiet;
+use cyclescope_sim::{Noise, Scenario, Simulated};
+use std::time::Duration;
+
+const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
+
+/// The step of the simulated TSC in ticks; a core cycle is three quarters of a tick.
+const STEP: u64 = 26;
+
+/// A method whose faults cost this much, to this margin: seen where it is beyond the tolerance.
+fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> Evaluated {
+    sampled(name, costs, margin, 2000, &Scenario { step: STEP, ..Scenario::default() })
+}
+
+/// The same with this number of readings in an ensemble, on this machine.
+fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Scenario) -> Evaluated {
+    let clock = Clock::named(name).unwrap();
+    let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
+    let step = STEP as f64;
+    let tested =
+        TestedClock { clock, executor: "user", ruler, step, imul_latency: 3.0, width: None, emulated: false };
+    let mut machine = Simulated::new(scenario.clone(), 1);
+    let size = Size { ensembles: 8, samples };
+    let shape = Sampling::new(&tested).shape(size, 80e-9);
+    let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
+    let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
+    let mut random = Random::new(2);
+    let method = Method::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
+    let row = |(fault, cost): (&Fault, f64)| {
+        let cost = Interval::around(cost, margin);
+        let seen = cost.low.abs().min(cost.high.abs()) > 1.0 && !cost.contains(0.0);
+        let verdict = if seen { Verdict::Visible } else { Verdict::Unclear };
+        let (promised, neighbour) = (false, "planted");
+        Contamination {
+            fault: *fault,
+            promised,
+            neighbour,
+            size: None,
+            cost: Fact::Known(cost),
+            shared: false,
+            second: None,
+            verdict,
+        }
+    };
+    let part = |step: Step, side, between, cost| {
+        let cost = Interval::around(cost, 2.0);
+        Part { step: step.name(), side, between, how: How::LeftOut, cost }
+    };
+    Evaluated {
+        candidate: tested.candidate(),
+        method: method.unwrap(),
+        contamination: FAULTS.iter().zip(costs).map(row).collect(),
+        resolution: resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
+        parts: Some(Parts {
+            whole: Interval::around(60.0, 1.0),
+            parts: vec![
+                part(Step::Cpuid, Side::Start, name == "rdtscp-cpuid", 0.5),
+                part(Step::Lfence, Side::Start, true, 20.0),
+                part(Step::Rdtscp, Side::End, true, 40.0),
+            ],
+            rest: Interval::around(0.0, 3.0),
+            shared: false,
+        }),
+    }
+}
+
+/// Facts of a machine about which nothing was found.
+fn facts() -> Facts {
+    let tsc = GivenTsc { rate: Hertz(2.3e9), step: STEP as f64 };
+    let machine = Machine::from(GivenMachine { tsc, imul_latency: None });
+    Facts {
+        told: machine.tsc.clone(),
+        lfence: machine.features.lfence().clone(),
+        tsc: Fact::unknown("not examined"),
+        phases: Fact::unknown("not examined"),
+        series: Fact::unknown("not examined"),
+        synchrony: Fact::unknown("not examined"),
+        emulated: false,
+    }
+}
+
+/// A TSC of which nothing matters but what a CPUID takes beside it, in its ticks.
+fn exiting(cpuid: f64) -> TscStudy {
+    let unknown = "not examined";
+    let calibration = Calibration {
+        hertz: Hertz(2.3e9),
+        low: Hertz(2.3e9),
+        high: Hertz(2.3e9),
+        agreed: true,
+        span_ns: 1,
+        bracket_ticks: 1,
+        clock_is_tsc: Fact::unknown(unknown),
+        ntp_ppm: Fact::unknown(unknown),
+    };
+    let lfence = LfenceProof { chain: 300.0, fenced: 300.0, bare: 100.0, waits: true };
+    let (cpuid, rdtscp) = (Fact::Known(cpuid), Fact::unknown(unknown));
+    let traps = Traps { cpuid, rdtsc: 30.0, rdtscp, lfence_rdtsc: 40.0, lfence };
+    TscStudy { calibration, sources: Vec::new(), steps: Vec::new(), traps, unstable: None }
+}
+
+fn judged(methods: &[Evaluated]) -> Vec<Claim> {
+    claims(&Seen { methods, not_run: &[], stand_in: None, facts: &facts() })
+}
+
+fn holds(claims: &[Claim], id: &str) -> Option<bool> {
+    claims.iter().find(|claim| claim.id == id).unwrap_or_else(|| panic!("{id}")).holds
+}
+
+#[test]
+fn entries_are_whole() {
+    for (at, entry) in entries().enumerate() {
+        assert!(entries().take(at).all(|other| other.id != entry.id), "{}", entry.id);
+        let texts = [entry.section, entry.quote, entry.text, entry.criterion];
+        assert!(texts.iter().all(|text| !text.is_empty() && !text.contains("  ")), "{}", entry.id);
+        let named = match entry.test {
+            Test::Excludes { method, .. } | Test::LetsIn { method, .. } | Test::Noisy { method, .. } => {
+                vec![method]
+            }
+            Test::Alike { one, other } | Test::Cheaper { one, other } => vec![one, other],
+            _ => vec![],
+        };
+        assert!(named.into_iter().all(|name| Clock::named(name).is_some_and(|clock| clock.name == name)));
+    }
+}
+
+#[test]
+fn intervals_across_a_bound_tell_nothing() {
+    let of = |value, margin| Interval::around(value, margin);
+    assert_eq!([0.2, 0.6, 1.2].map(|value| below(&of(value, 0.3), 0.7)), [Some(true), None, Some(false)]);
+    assert_eq!([0.0, -5.0, 9.0].map(|value| within(&of(value, 3.0), 4.0)), [Some(true), None, Some(false)]);
+    assert_eq!(all([Some(true), None, Some(false)]), Some(false));
+    assert_eq!((all([Some(true), None]), all([Some(true); 2])), (None, Some(true)));
+}
+
+#[test]
+fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
+    let of = |early, margin| {
+        let claims = judged(&[evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], margin)]);
+        holds(&claims, "paper-first-cpuid-is-a-barrier")
+    };
+    // Half a step is 17 core cycles: 28 of them are no nothing, though less than a step.
+    assert_eq!([of(0.0, 5.0), of(-28.0, 9.0), of(-10.0, 20.0)], [Some(true), Some(false), None]);
+}
+
+#[test]
+fn methods_with_the_same_side_are_judged_together() {
+    let of = |[own, own_margin]: [f64; 2], [other, margin]: [f64; 2], name: &str| {
+        let faults = |early| [0.0, early, 0.0, 0.0, 0.0];
+        let methods = [
+            evaluated("cpuid-rdtsc-rdtscp-cpuid", faults(own), own_margin),
+            evaluated(name, faults(other), margin),
+        ];
+        let claims = judged(&methods);
+        let claim = claims.iter().find(|claim| claim.id == "paper-first-cpuid-is-a-barrier").unwrap();
+        (claim.holds, claim.why.contains(name), claim.why.contains("contradict"))
+    };
+    let alike = "cpuid-rdtsc";
+    assert_eq!(of([0.0, 30.0], [-28.0, 9.0], alike), (Some(false), true, false), "shown by the other");
+    assert_eq!(of([0.0, 30.0], [0.0, 5.0], alike), (Some(true), true, false), "excluded by the other");
+    assert_eq!(of([0.0, 5.0], [-28.0, 9.0], alike), (None, true, true), "one each");
+    assert_eq!(of([-28.0, 9.0], [0.0, 5.0], alike), (None, true, true), "and the other way round");
+    // Its start waits behind RDTSC, too.
+    assert_eq!(of([0.0, 5.0], [-28.0, 9.0], "cpuid-rdtsc-cpuid"), (Some(true), false, false));
+}
+
+#[test]
+fn behind_a_cpuid_that_leaves_the_guest_nothing_seen_proves_nothing() {
+    let of = |early| {
+        let methods = [evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], 5.0)];
+        let facts = Facts { tsc: Fact::Known(exiting(12_970.0)), ..facts() };
+        let claims = claims(&Seen { methods: &methods, not_run: &[], stand_in: None, facts: &facts });
+        ["paper-first-cpuid-is-a-barrier", "paper-last-cpuid-is-a-barrier"].map(|id| holds(&claims, id))
+    };
+    assert_eq!([of(0.0), of(-28.0)], [[None, Some(true)], [Some(false), Some(true)]]);
+}
+
+#[test]
+fn what_may_happen_is_not_refuted() {
+    let seen = evaluated("rdtscp", [0.0, -30.0, 0.0, 0.0, -500.0], 5.0);
+    let unseen = evaluated("rdtscp", [0.0, 0.0, 0.0, 0.0, 0.0], 5.0);
+    let of = |method, id| holds(&judged(&[method]), id);
+    assert_eq!(of(seen.clone(), "paper-rdtscp-lets-begin"), Some(true));
+    assert_eq!(of(unseen, "paper-rdtscp-lets-begin"), None);
+    assert_eq!(of(seen.clone(), "paper-rdtscp-waits"), Some(true));
+    assert_eq!(of(seen, "notes-rdtscp-leaves-stores"), Some(true));
+}
+
+#[test]
+fn methods_are_alike_within_a_step() {
+    let of = |early: f64, margin| {
+        let one = evaluated("lfence-rdtsc", [0.0; 5], margin);
+        let other = evaluated("rdtscp", [0.0, early, 0.0, 0.0, 0.0], margin);
+        holds(&judged(&[one, other]), "notes-lfence-rdtsc-is-rdtscp")
+    };
+    // A step is 35 core cycles.
+    assert_eq!([of(-10.0, 5.0), of(-90.0, 5.0), of(-35.0, 9.0)], [Some(true), Some(false), None]);
+}
+
+#[test]
+fn parts_say_what_is_counted() {
+    let of = |name, id| holds(&judged(&[evaluated(name, [0.0; 5], 1.0)]), id);
+    assert_eq!(of("cpuid-rdtsc-rdtscp-cpuid", "paper-first-cpuid-is-free"), Some(true));
+    assert_eq!(of("rdtscp-cpuid", "notes-first-cpuid-is-counted"), Some(false));
+    assert_eq!(of("rdtscp-lfence", "notes-overhead-parts"), Some(true));
+}
+
+#[test]
+fn a_steady_simulated_pair_is_constant_and_its_loop_is_finer_than_the_step() {
+    let claims = judged(&[evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0; 5], 1.0)]);
+    assert_eq!(holds(&claims, "paper-improved-variance"), Some(true));
+    assert_ne!(holds(&claims, "paper-resolution"), Some(true));
+    // With fewer readings than the paper's.
+    assert_eq!(holds(&claims, "paper-minimum-grows"), None);
+}
+
+/// Interrupts are the machine's: they decide neither claim about a variance. Where most readings are far above the least ones,
+/// what remains does not decide it either.
+#[test]
+fn a_variance_is_judged_by_readings_that_nothing_disturbed() {
+    let ids = ["paper-improved-variance", "notes-overhead-is-consistent"];
+    let of = |noise, samples| {
+        let scenario = Scenario { step: STEP, noise, ..Scenario::default() };
+        let names = ["cpuid-rdtsc-rdtscp-cpuid", "rdtscp-lfence"];
+        let claims = judged(&names.map(|name| sampled(name, [0.0; 5], 1.0, samples, &scenario)));
+        let of = |id| claims.iter().find(|claim| claim.id == id).unwrap();
+        ids.map(|id| (of(id).holds, of(id).figures[1].quantity.value == Some(0.0)))
+    };
+    let rare = Noise::LogNormal { probability: 0.01, median: 30_000.0, sigma: 1.0 };
+    let most = Noise::LogNormal { probability: 0.6, median: 30_000.0, sigma: 1.0 };
+    for samples in [200, 2000] {
+        assert_eq!(of(Noise::None, samples), [(Some(true), true); 2], "{samples}");
+        assert_eq!(of(rare.clone(), samples), [(Some(true), false); 2], "{samples}");
+        assert_eq!(of(most.clone(), samples), [(None, false); 2], "{samples}");
+    }
+}
+
+/// The core clock as looks at this many ticks a core cycle in turn, each off by this share to either side.
+fn series(levels: [f64; 2], off: f64) -> CoreSeries {
+    let look = |at: usize| {
+        let side = [-1.0, 0.4, 1.0, -0.3, 0.7, -0.8][at * 7 / 3 % 6];
+        Look { at_s: at as f64 / 1e4, raw_per_cycle: levels[at / 200] * (1.0 + off * side) }
+    };
+    let looks: Vec<Look> = (0..400).map(look).collect();
+    CoreSeries::of(&looks, 0, "rdtscp", Unit::TscTicks, None).unwrap()
+}
+
+#[test]
+fn scatter_of_looks_is_no_other_clock() {
+    let of = |levels, off| {
+        let facts = Facts { series: Fact::Known(series(levels, off)), ..facts() };
+        let claims = claims(&Seen { methods: &[], not_run: &[], stand_in: None, facts: &facts });
+        holds(&claims, "notes-asynchronous")
+    };
+    assert_eq!([of([1.0; 2], 0.001), of([1.0; 2], 0.03)], [Some(false), None]);
+    assert_eq!([of([0.7; 2], 0.03), of([0.99, 1.01], 0.001)], [Some(true); 2]);
+}
+
+#[test]
+fn a_claim_says_which_method_it_needs() {
+    for claim in judged(&[]) {
+        assert!(claim.holds.is_none() && !claim.why.is_empty(), "{claim:?}");
+    }
+    let claims = judged(&[]);
+    let why = |id: &str| &claims.iter().find(|claim| claim.id == id).unwrap().why;
+    assert!(why("notes-rdtsc-early").contains("--clock rdtsc"));
+    assert!(why("paper-cr0-minimum").contains("--executor kernel"));
+    assert!(untold("why").iter().all(|claim| claim.holds.is_none() && claim.why == "why"));
+    assert_eq!(untold(&Caveat::emulated().text).len(), entries().count());
+}
+
+#[test]
+fn serialize_stands_in_for_the_write_to_cr0() {
+    let method = evaluated("rdtscp-lfence", [0.0; 5], 1.0);
+    let row = |cost: f64| evaluated("serialize-rdtsc", [0.0, 0.0, 0.0, cost, 0.0], 2.0).contamination;
+    let of = |rows: &[Contamination]| {
+        let methods = std::slice::from_ref(&method);
+        let seen = Seen { methods, not_run: &[], stand_in: Some(rows), facts: &facts() };
+        let claims = claims(&seen);
+        let claim = claims.iter().find(|claim| claim.id == "paper-cr0-needs-nothing-behind").unwrap();
+        (claim.holds, claim.stand_in.is_some())
+    };
+    assert_eq!([of(&row(0.0)), of(&row(40.0))], [(Some(true), true), (Some(false), true)]);
+    let refused = not_run(&method.candidate.clock.promises, "only ring 0 may");
+    assert_eq!(of(&refused).0, None);
+}
+
+#[test]
+fn only_rows_that_a_claim_rests_on_are_measured_again() {
+    let wide = evaluated("rdtscp", [0.0; 5], 30.0).contamination;
+    let narrow = evaluated("rdtscp", [0.0; 5], 3.0).contamination;
+    let open = |rows: &[Contamination], name: &str| {
+        rows.iter().filter(|row| leaves_open(name, row, 17.0)).map(|row| row.fault).collect::<Vec<_>>()
+    };
+    assert_eq!(open(&wide, "rdtscp"), FAULTS);
+    assert_eq!(
+        open(&wide, "cpuid-rdtsc-rdtscp-cpuid"),
+        FAULTS[..2].iter().chain(&FAULTS[3..4]).copied().collect::<Vec<_>>()
+    );
+    assert_eq!(open(&narrow, "rdtscp"), [Fault::StoresNotDrained]);
+    assert!(open(&wide, "rdpru").is_empty());
+}

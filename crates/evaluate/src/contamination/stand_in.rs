@@ -1,0 +1,24 @@
+//! What stands in for a method that can't run here.
+
+use cyclescope_code::clock::{Clock, Promises, Step};
+use cyclescope_core::unit::Unit;
+
+/// The paper's CR0 method for user mode, with SERIALIZE in place of the write to CR0: both serialise, and both leave
+/// the second reading alone with what follows. It replaces the method in the claim about its second reading, and
+/// is no timing method of its own.
+pub const STAND_IN: Clock = Clock {
+    name: "cpuid-rdtsc-serialize-rdtsc",
+    also: &[],
+    about: "stands in for the paper's alternative: SERIALIZE in place of the write to CR0",
+    source: "Intel's paper, section 3.2.3; Intel SDM vol. 2, SERIALIZE",
+    counts: Unit::TscTicks,
+    promises: Promises {
+        leading_done: true,
+        body_waits: false,
+        body_done: true,
+        following_waits: false,
+        stores_drained: true,
+    },
+    start: &[Step::Cpuid, Step::Rdtsc, Step::Store],
+    end: &[Step::Serialize, Step::Rdtsc, Step::Store],
+};

@@ -1,0 +1,239 @@
+//! The contaminations on a core in miniature, where all five can be provoked. `tests/contamination.rs` has the same on
+//! this machine.
+
+mod core;
+
+use super::*;
+use core::{Core, Habits};
+use cyclescope_code::clock::{Clock, Step};
+use cyclescope_sim::{Scenario, Simulated};
+
+/// A side of a method, and the number of one of its steps.
+type Fence = (fn(&mut Clock) -> &mut &'static [Step], usize);
+
+fn start(clock: &mut Clock) -> &mut &'static [Step] {
+    &mut clock.start
+}
+
+fn end(clock: &mut Clock) -> &mut &'static [Step] {
+    &mut clock.end
+}
+
+/// The method without one of its fences: that instruction is missing from the emitted bytes.
+fn without(name: &str, (side, step): Fence) -> Clock {
+    let mut clock = *Clock::named(name).unwrap();
+    let side = side(&mut clock);
+    let mut steps = side.to_vec();
+    let removed = steps.remove(step);
+    assert!(matches!(removed, Step::Lfence | Step::Mfence | Step::Serialize), "{removed:?} is no fence");
+    *side = Vec::leak(steps);
+    clock
+}
+
+fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contamination> {
+    measure_in_steps(executor, clock, 1.0, seed)
+}
+
+fn measure_in_steps(executor: &mut dyn Executor, clock: &Clock, step: f64, seed: u64) -> Vec<Contamination> {
+    let tested = TestedClock {
+        clock,
+        executor: "user",
+        ruler: clock,
+        step,
+        imul_latency: 3.0,
+        width: None,
+        emulated: false,
+    };
+    contamination(executor, &tested, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
+}
+
+fn happening(rows: &[Contamination]) -> Vec<Fault> {
+    rows.iter().filter(|row| row.verdict.happens() == Some(true)).map(|row| row.fault).collect()
+}
+
+const LEADING: Fault = Fault::LeadingUnfinished;
+const EARLY: Fault = Fault::BodyStartedEarly;
+const UNFINISHED: Fault = Fault::BodyUnfinished;
+const FOLLOWING: Fault = Fault::FollowingInTheWay;
+const STORES: Fault = Fault::StoresNotDrained;
+
+#[test]
+fn in_miniature_every_method_is_as_it_promises() {
+    let mut core = Core::new(Habits::default());
+    for clock in cyclescope_code::clock::ALL {
+        if clock.calls() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
+            continue;
+        }
+        for row in measure(&mut core, clock, 1) {
+            let expected = if row.promised { Verdict::Kept } else { Verdict::Visible };
+            assert_eq!(row.verdict, expected, "{}: {row:?}", clock.name);
+        }
+    }
+}
+
+#[test]
+fn in_miniature_each_fence_holds_what_rests_on_it() {
+    let fences: &[(&str, Fence, &[Fault])] = &[
+        ("lfence-rdtsc-lfence", (start, 0), &[LEADING, STORES]),
+        ("lfence-rdtsc-lfence", (start, 2), &[EARLY, STORES]),
+        ("lfence-rdtsc-lfence", (end, 0), &[UNFINISHED, STORES]),
+        ("lfence-rdtsc-lfence", (end, 2), &[FOLLOWING, STORES]),
+        ("rdtscp-lfence", (start, 1), &[EARLY, STORES]),
+        ("rdtscp-lfence", (end, 1), &[FOLLOWING, STORES]),
+        ("serialize-rdtsc", (start, 0), &[LEADING]),
+        ("serialize-rdtsc", (start, 2), &[EARLY]),
+        ("serialize-rdtsc", (end, 0), &[UNFINISHED, STORES]),
+        ("serialize-rdtsc", (end, 2), &[FOLLOWING]),
+        ("mfence-lfence-rdtsc", (start, 0), &[]),
+        ("mfence-lfence-rdtsc", (start, 1), &[LEADING]),
+        ("mfence-lfence-rdtsc", (start, 3), &[EARLY]),
+        ("mfence-lfence-rdtsc", (end, 0), &[STORES]),
+        // RDTSC does not wait for MFENCE either.
+        ("mfence-lfence-rdtsc", (end, 1), &[UNFINISHED, STORES]),
+        ("mfence-lfence-rdtsc", (end, 3), &[FOLLOWING]),
+    ];
+    let mut core = Core::new(Habits::default());
+    for (name, fence, expected) in fences {
+        let rows = measure(&mut core, &without(name, *fence), 2);
+        assert_eq!(happening(&rows), *expected, "{name} without step {}: {rows:#?}", fence.1);
+    }
+}
+
+#[test]
+fn without_a_fence_to_hold_methods_against_nothing_is_said() {
+    let rows = measure(
+        &mut Core::new(Habits { lfence_waits: false, ..Habits::default() }),
+        Clock::named("lfence-rdtsc-lfence").unwrap(),
+        3,
+    );
+    for row in rows.iter().filter(|row| [LEADING, EARLY, UNFINISHED].contains(&row.fault)) {
+        assert!(row.verdict == Verdict::Unclear && row.cost.why().unwrap().contains("LFENCE"), "{row:?}");
+    }
+}
+
+#[test]
+fn a_simulated_machine_has_verdicts_too() {
+    for clock in [Clock::named("lfence-rdtsc-lfence").unwrap(), &STAND_IN] {
+        let rows = measure(&mut Simulated::new(Scenario::default(), 5), clock, 5);
+        assert_eq!(rows.iter().map(|row| row.fault).collect::<Vec<_>>(), FAULTS);
+    }
+}
+
+#[test]
+fn verdicts_follow_the_interval() {
+    let of = |fault, promised, value, margin| {
+        let conditions = Conditions { size: 200.0, overlap: 0.0, alone: true };
+        Verdict::of(promised, seen(fault, &Interval::around(value, margin), &conditions))
+    };
+    assert_eq!(of(LEADING, true, 0.4, 0.7), Verdict::Kept);
+    assert_eq!(of(LEADING, false, 0.4, 0.7), Verdict::NotVisible);
+    assert_eq!(of(LEADING, true, 2.0, 0.7), Verdict::Broken);
+    assert_eq!(of(LEADING, false, 2.0, 0.7), Verdict::Visible);
+    // Too wide, between the bounds, and on the side to which the fault can't lead.
+    assert_eq!(of(LEADING, true, 0.0, 3.0), Verdict::Unclear);
+    assert_eq!(of(LEADING, true, 1.5, 0.7), Verdict::Unclear);
+    assert_eq!(of(LEADING, true, -50.0, 0.7), Verdict::Unclear);
+    assert_eq!(of(UNFINISHED, true, -50.0, 0.7), Verdict::Broken);
+    assert_eq!(of(STORES, true, -5.0, 1.0), Verdict::Kept);
+    assert_eq!(of(STORES, true, -15.0, 1.0), Verdict::Broken);
+    let beside_sibling = Conditions { size: 200.0, overlap: 0.0, alone: false };
+    let shared = |value| Verdict::of(false, seen(LEADING, &Interval::around(value, 1.0), &beside_sibling));
+    assert_eq!([0.0, 5.0, 50.0].map(shared), [Verdict::Unclear, Verdict::Unclear, Verdict::Visible]);
+}
+
+#[test]
+fn what_the_end_hides_of_its_own_time_is_not_called_missed() {
+    let conditions = Conditions { size: 200.0, overlap: 20.0, alone: true };
+    let of = |value| Verdict::of(true, seen(UNFINISHED, &Interval::around(value, 0.7), &conditions));
+    let expected = [Verdict::Kept, Verdict::Unclear, Verdict::Unclear, Verdict::Broken, Verdict::Broken];
+    assert_eq!([0.0, -5.0, -20.0, -23.0, -200.0].map(of), expected);
+}
+
+/// What MFENCE took beside other code, in core cycles (Zen 5, family 26, model 2).
+const MFENCE: u64 = 57;
+
+#[test]
+fn a_fence_that_overlaps_with_the_tail_of_the_body_keeps_its_promise() {
+    let mut core = Core::new(Habits { mfence: MFENCE, ..Habits::default() });
+    let clock = Clock::named("mfence-lfence-rdtsc").unwrap();
+    for row in measure(&mut core, clock, 7) {
+        assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
+    }
+    // Nor does it hide that a body is unfinished: RDTSC does not wait for MFENCE.
+    let broken = measure(&mut core, &without(clock.name, (end, 1)), 8);
+    assert_eq!(happening(&broken), [UNFINISHED, STORES], "{broken:#?}");
+}
+
+#[test]
+fn one_kind_of_neighbour_alone_accuses_no_method() {
+    // RDTSCP forgets two of eighteen square roots, and no multiplication.
+    let mut core = Core::new(Habits { rdtscp_roots: 16, ..Habits::default() });
+    let rows = measure(&mut core, Clock::named("rdtscp-lfence").unwrap(), 11);
+    let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
+    let second = unfinished.second.expect("the first neighbour speaks against the method");
+    assert!(unfinished.verdict == Verdict::Unclear && !second.confirms, "{unfinished:?}");
+    assert!(unfinished.cost.known().unwrap().high < -TOLERANCE_CYCLES, "{unfinished:?}");
+    assert!(second.cost.unwrap().low > -TOLERANCE_CYCLES, "{unfinished:?}");
+}
+
+#[test]
+fn a_breach_is_confirmed_by_another_kind_of_neighbour() {
+    let rows = measure(&mut Core::new(Habits::default()), &without("lfence-rdtsc-lfence", (end, 0)), 12);
+    let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
+    let second = unfinished.second.expect("the first neighbour speaks against the method");
+    assert!(unfinished.verdict == Verdict::Broken && second.confirms, "{unfinished:?}");
+    assert_ne!(second.neighbour, unfinished.neighbour);
+    assert!(rows.iter().filter(|row| row.fault != UNFINISHED).all(|row| row.second.is_none()), "{rows:#?}");
+}
+
+/// Of `evaluate --quick` on Zen 5 (family 26, model 2), with trials that did not begin with an empty store buffer yet.
+#[test]
+fn what_was_recorded_of_mfence_accuses_it_of_nothing() {
+    let beyond = Interval { value: -11.0, low: -21.0, high: -1.04 };
+    // 66 core cycles in an empty pair, and six square roots of 20 before the body: nothing is hidden by its own time.
+    let conditions = Conditions { size: 240.0, overlap: 0.0, alone: true };
+    assert_eq!(seen(UNFINISHED, &beyond, &conditions), Some(true));
+    // A second neighbour has to show a breach at two lengths, and a larger one at the longer.
+    let growth = Interval { value: 0.0, low: -14.0, high: 14.0 };
+    assert_eq!(seen(UNFINISHED, &growth, &conditions), None);
+}
+
+#[test]
+fn a_coarse_step_changes_no_verdict() {
+    for step in [26, 42] {
+        let mut core = Core::new(Habits { step, mfence: MFENCE, ..Habits::default() });
+        let mut told = 0;
+        for name in ["lfence-rdtsc-lfence", "mfence-lfence-rdtsc", "mfence-rdtscp-lfence", "rdtscp"] {
+            let clock = Clock::named(name).unwrap();
+            for row in measure_in_steps(&mut core, clock, step as f64, 13) {
+                // Steps make intervals wider, and what is small may be left open.
+                let wrong = if row.promised { Verdict::Broken } else { Verdict::NotVisible };
+                assert_ne!(row.verdict, wrong, "{step} {name}: {row:?}");
+                told += usize::from(row.verdict.happens().is_some());
+            }
+        }
+        assert!(told >= 2, "{step}: {told} of 20");
+        let broken = without("lfence-rdtsc-lfence", (end, 0));
+        let rows = measure_in_steps(&mut core, &broken, step as f64, 14);
+        assert!(happening(&rows).contains(&UNFINISHED), "{step}: {rows:#?}");
+    }
+}
+
+#[test]
+fn a_fence_longer_than_the_code_before_it_is_not_called_broken() {
+    // Six square roots of thirteen cycles: 78.
+    let mut core = Core::new(Habits { mfence: 100, ..Habits::default() });
+    let rows = measure(&mut core, Clock::named("mfence-lfence-rdtsc").unwrap(), 9);
+    let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
+    let cost = unfinished.cost.known().unwrap();
+    assert!(cost.high < -TOLERANCE_CYCLES && unfinished.verdict == Verdict::Unclear, "{unfinished:?}");
+}
+
+#[test]
+fn stores_that_the_caller_left_are_not_taken_for_a_part_of_the_body() {
+    // A line that missed the caches kept MFENCE for some 500 cycles (Zen 5, family 26, model 2).
+    let mut core = Core::new(Habits { mfence: MFENCE, left_by_caller: 500, ..Habits::default() });
+    for row in measure(&mut core, Clock::named("mfence-lfence-rdtsc").unwrap(), 10) {
+        assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
+    }
+}

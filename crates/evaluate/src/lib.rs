@@ -1,0 +1,96 @@
+//! The question `evaluate` asks: how good is each timing method on this machine?
+//!
+//! After G. Paoloni, "How to Benchmark Code Execution Times on Intel IA-32 and IA-64 Instruction Set Architectures",
+//! Intel 324264-001 (2010), "the paper", and the notes on RDTSC(P), "the notes".
+
+#![warn(unreachable_pub)]
+
+pub mod beside;
+mod chance;
+pub mod claims;
+pub mod contamination;
+pub mod criteria;
+pub mod ensemble;
+pub mod ergodic;
+pub(crate) mod evaluated;
+pub mod evaluation;
+pub mod facts;
+pub mod method;
+pub mod parts;
+pub mod plan;
+mod powers;
+pub mod published;
+pub mod reader;
+pub mod record;
+pub mod resolution;
+pub(crate) mod sampling;
+mod study;
+pub(crate) mod trimmed;
+pub mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+pub use study::INFO;
+pub use study::{Evaluate, NAME};
+
+use cyclescope_code::clock::Clock;
+use cyclescope_core::error::Constant;
+use cyclescope_exec::Offer;
+use cyclescope_measure::result::caveat::Caveat;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A timing method, and where it is to run.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The method.
+    #[serde(with = "cyclescope_code::clock::by_name")]
+    pub clock: &'static Clock,
+    /// The name of the executor that runs it.
+    #[serde(deserialize_with = "cyclescope_core::error::constant")]
+    pub executor: Constant,
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.clock.name)?;
+        match Offer::named(self.executor) {
+            Some(offer) if offer.is_default() => Ok(()),
+            offer => write!(f, " in {}", offer.map_or(self.executor, |offer| offer.place)),
+        }
+    }
+}
+
+/// A timing method under evaluation, and what must be known to read it.
+#[derive(Debug, Clone, Copy)]
+pub struct TestedClock<'a> {
+    /// The method.
+    pub clock: &'a Clock,
+    /// The name of the executor that runs it.
+    pub executor: &'static str,
+    /// A fully fenced method that reads the same counter, to read the ruler with.
+    pub ruler: &'a Clock,
+    /// The step of its readings in its raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles, a whole number.
+    pub imul_latency: f64,
+    /// Independent additions a cycle that the width sentinel reads on a core of its own, where that is known.
+    pub width: Option<f64>,
+    /// Whether the machine is emulated, so that nothing can be said in core cycles.
+    pub emulated: bool,
+}
+
+impl TestedClock<'_> {
+    /// What to know before believing anything of it.
+    pub(crate) fn caveats(&self) -> Vec<Caveat> {
+        self.emulated.then(Caveat::emulated).into_iter().collect()
+    }
+}
+
+impl TestedClock<'static> {
+    /// The method and where it runs.
+    pub fn candidate(&self) -> Candidate {
+        Candidate { clock: self.clock, executor: self.executor }
+    }
+}

@@ -1,0 +1,263 @@
+//! What an evaluation takes: which methods, how much of each experiment, in how much time.
+
+use super::method::ticks_per_unit;
+use super::reader::{Shape, Size};
+use super::resolution;
+use super::sampling::Cost;
+use super::sampling::Sampling;
+use super::{Candidate, TestedClock};
+use cyclescope_code::clock::Clock;
+use cyclescope_core::error::Unavailable;
+use cyclescope_core::machine::Machine;
+use cyclescope_doctor::Effort;
+use cyclescope_exec::Capabilities;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What is asked of an evaluation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EvaluatePlan {
+    /// The timing methods. One that two executors run comes twice in a row, so that what moves with time moves both.
+    pub candidates: Vec<Candidate>,
+    /// Those that can't be evaluated here.
+    pub not_run: Vec<NotRun>,
+    /// Ensembles and samples of quick methods.
+    pub size: Size,
+    /// Time for everything.
+    pub budget: Duration,
+    /// Time for the samples of a method that is not quick; none where it may take what the others may.
+    pub slow: Option<Duration>,
+    /// Time for each of the other experiments.
+    pub times: Times,
+    /// Readings of each length of the staircases, whatever time they take; none where their time decides.
+    pub resolution_samples: Option<u32>,
+    /// Seeds everything that is random.
+    pub seed: u64,
+    /// Whether each ensemble has a record.
+    pub series: bool,
+}
+
+/// By which factor samples may take longer than the pilot's did, if they are few.
+const SPARE: f64 = 3.0;
+
+/// Seconds of a sample before any is taken: a pair of 50 ticks on a machine of 3 GHz takes this long.
+const SAMPLE_GUESS: f64 = 80e-9;
+
+/// The same of a reading of a staircase, whose body takes 500 core cycles on the mean, with the ruler beside it.
+const BODY_GUESS: f64 = 400e-9;
+
+impl EvaluatePlan {
+    /// How long all of it should take, before anything is known of the machine.
+    pub(crate) fn expected(&self) -> Duration {
+        let Times { contamination, resolution, watch, synchrony, .. } = self.times;
+        let sampling = self.size.total() as f64 * SAMPLE_GUESS;
+        let readings = f64::from(self.resolution_samples.unwrap_or(0)) * resolution::READINGS_OF_ONE;
+        let each = contamination + resolution + Duration::from_secs_f64(sampling + readings * BODY_GUESS);
+        (watch + synchrony + each * self.candidates.len() as u32).min(self.budget)
+    }
+
+    /// Whether nothing reads as the methods do that need ring 0.
+    pub(super) fn needs_stand_in(&self) -> bool {
+        let needs_ring0 = |candidate: &Candidate| candidate.clock.needs_ring0();
+        self.not_run.iter().any(|not| needs_ring0(&not.candidate)) && !self.candidates.iter().any(needs_ring0)
+    }
+}
+
+/// Time for each experiment but the samples.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Times {
+    /// The machine's facts.
+    pub facts: Effort,
+    /// Contamination, for each method.
+    pub contamination: Duration,
+    /// Resolution, for each method.
+    pub resolution: Duration,
+    /// The core clock over time.
+    pub watch: Duration,
+    /// The TSCs of other CPUs.
+    pub synchrony: Duration,
+}
+
+impl Times {
+    /// Some ten seconds for a dozen methods.
+    pub const FULL: Times = Times {
+        facts: Effort::FULL,
+        contamination: Duration::from_millis(200),
+        resolution: resolution::TIME,
+        watch: Duration::from_millis(400),
+        synchrony: Duration::from_millis(600),
+    };
+    /// The times in a budget that is smaller than theirs; no experiment takes longer in a larger one.
+    pub fn within(self, budget: Duration, its_budget: Duration) -> Times {
+        let share = (budget.as_secs_f64() / its_budget.as_secs_f64()).min(1.0);
+        Times {
+            facts: self.facts,
+            contamination: self.contamination.mul_f64(share),
+            resolution: self.resolution.mul_f64(share),
+            watch: self.watch.mul_f64(share),
+            synchrony: self.synchrony.mul_f64(share),
+        }
+    }
+
+    /// Some three seconds.
+    pub const QUICK: Times = Times {
+        facts: Effort::QUICK,
+        contamination: Duration::from_millis(60),
+        resolution: resolution::TIME_QUICK,
+        watch: Duration::from_millis(200),
+        synchrony: Duration::from_millis(200),
+    };
+}
+
+/// The default budget, and that of a quick evaluation.
+pub const BUDGET: Duration = Duration::from_secs(88);
+/// See [`BUDGET`].
+pub const BUDGET_QUICK: Duration = Duration::from_secs(13);
+/// The samples of a method that is not quick.
+pub const SLOW: Duration = Duration::from_secs(1);
+/// See [`SLOW`].
+pub const SLOW_QUICK: Duration = Duration::from_millis(150);
+/// The size of a quick evaluation.
+pub const SIZE_QUICK: Size = Size { ensembles: 100, samples: 100_000 };
+
+/// A timing method that can't be evaluated here.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NotRun {
+    /// The method, and where it can't.
+    pub candidate: Candidate,
+    /// Why not.
+    pub why: Unavailable,
+}
+
+/// Some timing methods on some executors: those that run there, and the others with their reasons.
+pub fn candidates(
+    clocks: impl IntoIterator<Item = &'static Clock>,
+    machine: &Machine,
+    executors: &[Capabilities],
+) -> (Vec<Candidate>, Vec<NotRun>) {
+    let (mut run, mut not) = (Vec::new(), Vec::new());
+    for clock in clocks {
+        for capabilities in executors {
+            let candidate = Candidate { clock, executor: capabilities.executor };
+            match capabilities.require(clock, machine) {
+                Ok(()) => run.push(candidate),
+                Err(why) => not.push(NotRun { candidate, why }),
+            }
+        }
+    }
+    (run, not)
+}
+
+/// A method that waits for its samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) cost: Cost,
+    pub(super) quick: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(clock: &Clock, cost: Cost, hertz: f64) -> Waiting {
+        Waiting { cost, quick: cost.is_quick(ticks_per_unit(clock.counts, hertz)) }
+    }
+
+    /// The shape of its samples.
+    pub(super) fn shape(&self, tested: &TestedClock, size: Size) -> Shape {
+        Sampling::new(tested).shape(size, self.cost.seconds)
+    }
+
+    /// Seconds that its samples take if nothing cuts them.
+    pub(super) fn wanted(&self, plan: &EvaluatePlan) -> f64 {
+        let all = plan.size.total() as f64 * self.cost.seconds;
+        match plan.slow {
+            Some(slow) if !self.quick => all.min(slow.as_secs_f64()),
+            _ => all,
+        }
+    }
+}
+
+/// The size of the first of some waiting methods, and the seconds that it may take, where `left` seconds remain for
+/// all of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes
+/// to the others, so that a method with CPUID does not starve those that take a hundredth of its time.
+pub(super) fn share(waiting: &[Waiting], left: f64, plan: &EvaluatePlan) -> (Size, f64) {
+    let Waiting { cost, .. } = waiting[0];
+    let wanted = waiting[0].wanted(plan);
+    let all: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
+    if all <= left {
+        // Whoever was slower than its pilot may take what nobody else wants.
+        return (plan.size.within(wanted / cost.seconds * (1.0 + 1e-9)), wanted + left - all);
+    }
+    let mut wishes: Vec<f64> = waiting.iter().map(|method| method.wanted(plan)).collect();
+    wishes.sort_by(f64::total_cmp);
+    let (mut left, mut level) = (left.max(0.0), 0.0);
+    for (at, wish) in wishes.iter().enumerate() {
+        level = left / (wishes.len() - at) as f64;
+        if *wish > level {
+            break;
+        }
+        left -= wish;
+    }
+    let part = wanted.min(level);
+    let size = plan.size.within(part / cost.seconds * (1.0 + 1e-9));
+    let needed = size.total() as f64 * cost.seconds;
+    // The smallest size takes what it takes.
+    (size, if needed > part { SPARE * needed } else { part })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(size: Size, slow: Option<Duration>) -> EvaluatePlan {
+        EvaluatePlan {
+            candidates: Vec::new(),
+            not_run: Vec::new(),
+            size,
+            budget: BUDGET,
+            slow,
+            times: Times::QUICK,
+            resolution_samples: None,
+            seed: 0,
+            series: false,
+        }
+    }
+
+    #[test]
+    fn with_time_enough_quick_methods_get_all_and_slow_ones_a_second() {
+        let quick = Waiting { cost: Cost { seconds: 70e-9, pair: 48.0 }, quick: true };
+        let slow = Waiting { cost: Cost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
+        let plan = plan(Size::PAPER, Some(SLOW));
+        let (size, seconds) = share(&[quick, slow], 20.0, &plan);
+        assert_eq!(size, Size::PAPER);
+        assert!((seconds - 19.0).abs() < 1e-6, "{seconds}");
+        let (size, _) = share(&[slow], 20.0, &plan);
+        assert_eq!(size, Size { ensembles: 100, samples: 666 });
+    }
+
+    #[test]
+    fn what_there_is_not_time_for_is_cut_evenly() {
+        let quick = Waiting { cost: Cost { seconds: 100e-9, pair: 48.0 }, quick: true };
+        let plan = plan(Size::PAPER, None);
+        let (size, seconds) = share(&[quick, quick, quick, quick], 20.0, &plan);
+        assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 5.0));
+        assert_eq!(share(&[quick], -1.0, &plan).0, Size { ensembles: 100, samples: 100 });
+    }
+
+    #[test]
+    fn a_slow_method_does_not_starve_a_quick_one() {
+        let quick = Waiting { cost: Cost { seconds: 80e-9, pair: 48.0 }, quick: true };
+        let slow = Waiting { cost: Cost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
+        let plan = plan(Size::PAPER, None);
+        let (size, seconds) = share(&[quick, slow], 20.0, &plan);
+        assert_eq!(size, Size::PAPER);
+        assert!((seconds - 8.0).abs() < 1e-6, "{seconds}");
+        let (size, seconds) = share(&[slow, quick], 20.0, &plan);
+        assert!(size.total() > 700_000 && (seconds - 12.0).abs() < 1e-6, "{size:?} {seconds}");
+    }
+
+    #[test]
+    fn a_method_is_quick_by_its_pair_and_by_what_surrounds_it() {
+        assert!(Cost { seconds: 140e-9, pair: 118.0 }.is_quick(1.0));
+        assert!(!Cost { seconds: 15e-6, pair: 44.0 }.is_quick(1.0));
+        assert!(!Cost { seconds: 300e-9, pair: 100.0 }.is_quick(2.3));
+    }
+}

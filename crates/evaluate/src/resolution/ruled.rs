@@ -1,0 +1,144 @@
+//! Rounds of calls with the ruler among them, and which of them are fit for use.
+//!
+//! The ruler is the chain of `imul` at two lengths, with the width sentinel, as in [`cyclescope_measure::ruler`]; the programs under
+//! test are called among them, in another order in each layout. The ruler is read by a fenced and cheap method that
+//! counts the same: one that can't read the ruler well would spoil each of its readings twice.
+
+use crate::TestedClock;
+use cyclescope_code::program::Program;
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::median;
+use cyclescope_exec::{Call, Placed};
+use cyclescope_measure::ruler::{Band, Gauge, LayoutSamples, Quiet, Ruler, Scale, column, sentinel_loops};
+use cyclescope_measure::schedule::{Pace, Stage};
+
+/// The columns of the programs under test begin behind those of the ruler.
+pub(super) use column::BRIEF as TESTED;
+
+/// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
+const WARM_UP: u32 = 1;
+
+/// The ruler of a round.
+pub(super) struct Chain {
+    programs: [Program; TESTED],
+    loops: u64,
+    gauge: Gauge,
+    /// The step of the readings in raw units.
+    step: f64,
+}
+
+impl Chain {
+    /// The ruler of a tested clock, with this number of iterations.
+    pub(super) fn new(tested: &TestedClock, loops: u64) -> Chain {
+        let Ruler { imul: [short, long], sentinel, .. } = Ruler::new(tested.ruler);
+        let gauge = Gauge::brief(loops, sentinel_loops(tested.step), tested.imul_latency);
+        Chain { programs: [short, long, sentinel], loops, gauge, step: tested.step }
+    }
+
+    /// Its programs, the first of each batch.
+    pub(super) fn programs(&self) -> [Program; TESTED] {
+        self.programs.clone()
+    }
+
+    /// What the instrument may be wrong by, in core cycles a copy: see [`Gauge::systematic`].
+    pub(super) fn systematic(&self, cost: f64, copies: f64) -> f64 {
+        self.gauge.systematic(cost, copies)
+    }
+
+    /// What the ruler of this round says; none where a reading ran backwards or the long chain was not longer.
+    pub(super) fn scale(&self, round: &[f64]) -> Option<Scale> {
+        Some(self.gauge.read(round)).filter(Scale::is_sane)
+    }
+
+    /// A round's width, and its standard error as a share of it.
+    fn width(&self, scale: &Scale) -> (f64, f64) {
+        (scale.width, self.gauge.width_error(scale, self.step, 1))
+    }
+
+    /// Whether a round's width is that of a core of its own.
+    fn is_alone(&self, scale: &Scale, quiet: &Quiet) -> bool {
+        let (width, error) = self.width(scale);
+        quiet.is_alone(width, error)
+    }
+
+    /// What the ruler of an undisturbed round says, from all of these rounds; none where no round has a rate.
+    ///
+    /// An interrupt in either reading, and a change of frequency between the two, shows in what the short one takes
+    /// beside its chain; a busy sibling in the sentinel.
+    pub(super) fn sound<'a>(&self, rounds: impl Iterator<Item = &'a [f64]>) -> Option<Sound> {
+        let scales: Vec<Scale> = rounds.filter_map(|round| self.scale(round)).collect();
+        if scales.is_empty() {
+            return None;
+        }
+        let step = self.step / median(&mut scales.iter().map(|scale| scale.rate).collect::<Vec<_>>());
+        let overhead = Band::of(scales.iter().map(|scale| scale.overhead).collect(), step)?;
+        let quiet = Quiet::of(scales.iter().map(|scale| self.width(scale)), None);
+        let alone = scales.iter().filter(|scale| self.is_alone(scale, &quiet)).count();
+        let shared = Quiet::is_shared(alone, scales.len());
+        Some(Sound { overhead, quiet: if shared { Quiet::default() } else { quiet }, shared, step })
+    }
+
+    /// A layout's rounds whose ruler is sound, and which a busy sibling did not come near, each with its rate.
+    pub(super) fn usable<'a>(
+        &'a self,
+        layout: &'a LayoutSamples,
+        sound: &'a Sound,
+    ) -> impl Iterator<Item = (f64, &'a [f64])> {
+        let scales: Vec<Option<Scale>> = layout.rounds().map(|round| self.scale(round)).collect();
+        let alone = |scale: &Option<Scale>| scale.is_some_and(|scale| self.is_alone(&scale, &sound.quiet));
+        let alone: Vec<bool> = scales.iter().map(alone).collect();
+        let near = |index: usize| &alone[index.saturating_sub(1)..alone.len().min(index + 2)];
+        let clear: Vec<bool> = (0..alone.len()).map(|index| near(index).iter().all(|alone| *alone)).collect();
+        let mostly = 2 * clear.iter().filter(|clear| **clear).count() >= clear.len();
+        let rounds = layout.rounds().zip(scales).zip(clear);
+        rounds.filter_map(move |((round, scale), clear)| {
+            let scale = scale?;
+            (sound.overhead.contains(scale.overhead) && mostly && clear).then_some((scale.rate, round))
+        })
+    }
+
+    /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and
+    /// the iterations of each call.
+    pub(super) fn stage(&self, code: Vec<Placed>, tested: &[Call], random: &mut Random) -> Stage {
+        let rulers = [
+            Call { place: column::IMUL_SHORT, loop_count: self.loops },
+            Call { place: column::IMUL_LONG, loop_count: self.loops },
+            Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) },
+        ];
+        Stage::shuffled(code, rulers.iter().chain(tested).copied().collect(), random)
+    }
+}
+
+/// How layouts of this many rounds run.
+pub(super) fn pace(rounds: u32) -> Pace {
+    Pace { warm_up: WARM_UP, rounds, ..Pace::default() }
+}
+
+/// The rounds of some layouts.
+pub(super) fn rounds<'a>(
+    layouts: impl Iterator<Item = &'a LayoutSamples> + Clone,
+) -> impl Iterator<Item = &'a [f64]> + Clone {
+    layouts.flat_map(LayoutSamples::rounds)
+}
+
+/// What undisturbed rulers are like.
+pub(super) struct Sound {
+    overhead: Band,
+    /// The width of a core of its own.
+    quiet: Quiet,
+    /// Whether the core was shared with a busy sibling nearly all the time, so that such rounds are used.
+    pub(super) shared: bool,
+    /// One step of the readings in core cycles.
+    step: f64,
+}
+
+/// Core cycles by which the readings of a body with branches may differ, times what [`Band`] allows, before they
+/// count as disturbed: 48 are twice a mispredicted branch, which belongs to the body, and far below an interrupt.
+const BRANCH_SCALE: f64 = 8.0;
+
+impl Sound {
+    /// Where a body's undisturbed readings lie, from all of them in core cycles; none without readings.
+    pub(super) fn band(&self, cycles: Vec<f64>, branches: bool) -> Option<Band> {
+        Band::of(cycles, if branches { self.step.max(BRANCH_SCALE) } else { self.step })
+    }
+}

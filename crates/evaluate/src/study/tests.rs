@@ -1,0 +1,391 @@
+//! Whole evaluations on simulated machines, and their replays.
+
+use super::*;
+use crate::Candidate;
+use crate::claims::Claim;
+use crate::contamination::{Contamination, Verdict};
+use crate::plan::{self, Times};
+use crate::reader::Size;
+use crate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord};
+use crate::resolution::{Body, Resolution};
+use cyclescope_code::clock::Clock;
+use cyclescope_core::error::{Error, RunError};
+use cyclescope_core::machine::cpu::Hypervisor;
+use cyclescope_exec::{Batch, Capabilities, Executor, Opened, Sample, Timing, kernel, user};
+use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::container::{Event, Evidence, Manifest, Origin, Writer};
+use cyclescope_measure::study::{Progress, Record};
+use cyclescope_sim::{Scenario, Simulated};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+const USER: &str = "user";
+const KERNEL: &str = "kernel";
+const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
+/// Each executor's programs run by itself, on machines that differ by their overhead.
+const OVERHEADS: [f64; 2] = [60.0, 200.0];
+
+thread_local! {
+    static HABIT: RefCell<Scenario> = RefCell::new(Scenario::default());
+}
+
+/// A simulated machine under the name of an executor.
+struct Named {
+    capabilities: Capabilities,
+    machine: Machine,
+    simulated: Simulated,
+}
+
+impl Named {
+    fn new(executor: &'static str) -> Named {
+        let overhead = OVERHEADS[usize::from(executor == KERNEL)];
+        Named::of(executor, Scenario { overhead, ..Scenario::default() })
+    }
+
+    fn of(executor: &'static str, scenario: Scenario) -> Named {
+        let simulated = Simulated::new(scenario, 3);
+        let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
+        Named { capabilities, machine: simulated.machine().clone(), simulated }
+    }
+
+    fn open(name: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
+        Ok(Box::new(Named::new(name)))
+    }
+
+    /// The user executor on the machine of the habit that this thread looks at.
+    fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
+        Ok(Box::new(Named::of(USER, HABIT.with_borrow(Scenario::clone))))
+    }
+
+    /// The same, as far as can be known, where QEMU emulates the processor.
+    fn open_emulated(name: &'static str, machine: &Machine, _: &OpenOptions) -> Opened {
+        let mut named = Named::new(name);
+        named.capabilities.timing = Timing::Emulated;
+        named.machine = machine.clone();
+        Ok(Box::new(named))
+    }
+}
+
+impl Executor for Named {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        self.simulated.stream(batch, take)
+    }
+}
+
+fn candidate(name: &str, executor: &'static str) -> Candidate {
+    Candidate { clock: Clock::named(name).unwrap(), executor }
+}
+
+fn plan(candidates: &[Candidate]) -> EvaluatePlan {
+    let ms = Duration::from_millis;
+    let times = Times { contamination: ms(20), resolution: ms(60), watch: ms(5), ..Times::QUICK };
+    EvaluatePlan {
+        candidates: candidates.to_vec(),
+        not_run: Vec::new(),
+        size: Size { ensembles: 6, samples: 1000 },
+        budget: Duration::from_secs(600),
+        slow: None,
+        times,
+        resolution_samples: None,
+        seed: 1,
+        series: true,
+    }
+}
+
+fn study(plan: EvaluatePlan) -> Evaluate {
+    let machine = Named::new(USER).machine;
+    let mut study = Evaluate::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string());
+    study.host.as_mut().unwrap().open = Named::open;
+    study
+}
+
+fn measured(study: &mut Evaluate) -> Vec<Record> {
+    let mut records = Vec::new();
+    study.measure(&Answers::live(), &mut records).expect("no fault is planted");
+    records
+}
+
+/// Which executor a record is of, and which method.
+fn told(record: &Record) -> (String, String) {
+    let line: Value = serde_json::from_str(&record.line).unwrap();
+    let text = |field: &str| line[field].as_str().unwrap_or_default().to_string();
+    (text("executor"), text("clock"))
+}
+
+#[test]
+fn a_method_of_two_executors_is_measured_with_both() {
+    let of = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), (CR0, KERNEL)];
+    let mut study = study(plan(&of.map(|(name, executor)| candidate(name, executor))));
+    let records = measured(&mut study);
+    let kinds: Vec<&str> = records.iter().map(|record| record.kind).collect();
+    assert_eq!(kinds[..2], ["machine", "evaluate.tsc"]);
+    assert_eq!(kinds[kinds.len() - 2..], ["evaluate.verdict"; 2]);
+    for (kind, times) in
+        [("evaluate.contamination", 5), ("evaluate.resolution", 1), ("evaluate.ensemble", 6), ("evaluate", 1)]
+    {
+        let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(told).collect();
+        let expected = of.map(|(name, executor)| (executor.to_string(), name.to_string()));
+        assert_eq!(found.len(), 3 * times, "{kind}");
+        assert!(found.chunks(times).zip(expected).all(|(found, one)| found.iter().all(|it| *it == one)));
+    }
+    for (found, executor) in study.found.unwrap().methods.iter().zip([0, 1, 1]) {
+        let overhead = found.method.as_ref().unwrap().trimmed.unwrap().overhead;
+        assert!((overhead - OVERHEADS[executor]).abs() < 15.0, "{overhead}");
+    }
+}
+
+/// Step and overhead are those planted, an addition takes a cycle, and no promise is found broken.
+#[test]
+fn an_evaluation_finds_every_habit() {
+    for (name, habit) in Scenario::habits() {
+        HABIT.set(habit.clone());
+        let mut study = study(plan(&[candidate("lfence-rdtsc-lfence", USER)]));
+        let host = study.host.as_mut().unwrap();
+        (host.machine, host.open) = (Named::of(USER, habit.clone()).machine, Named::open_habit);
+        measured(&mut study);
+        let found = &study.found.as_ref().unwrap().methods[0];
+        let method = found.method.as_ref().unwrap();
+        assert_eq!(method.tested.step, habit.step as f64, "{name}");
+        let overhead = method.trimmed.unwrap().overhead;
+        // The empty body's own entry and exit are part of an empty pair.
+        let planted = habit.overhead + habit.boundary;
+        assert!((overhead - planted).abs() < 1.5, "{name}: {overhead} for {planted}");
+        let broken = found.contamination.iter().filter(|row| row.verdict == Verdict::Broken);
+        assert_eq!(broken.count(), 0, "{name}: {:#?}", found.contamination);
+        let adds = found.resolution.staircase(Body::Adds).unwrap();
+        assert!(adds.slope.is_some_and(|slope| (slope.value - 1.0).abs() < 0.02), "{name}: {:?}", adds.slope);
+    }
+}
+
+fn nothing_behind(claims: &[Claim]) -> &Claim {
+    claims.iter().find(|claim| claim.id == "paper-cr0-needs-nothing-behind").unwrap()
+}
+
+#[test]
+fn a_claim_goes_by_what_any_executor_measured() {
+    let cr0 = candidate(CR0, KERNEL);
+    let machine = Named::new(USER).machine;
+    let (_, not_run) = plan::candidates([cr0.clock], &machine, &[user::capabilities(&machine)]);
+    assert_eq!(not_run.len(), 1);
+    let mut both = study(EvaluatePlan { not_run: not_run.clone(), ..plan(&[cr0]) });
+    measured(&mut both);
+    let found = both.found.unwrap();
+    let claim = nothing_behind(&found.claims);
+    assert!(claim.stand_in.is_none() && !claim.why.contains("not run"), "{claim:?}");
+    let mut neither = study(EvaluatePlan { not_run, ..plan(&[candidate("rdtscp-lfence", USER)]) });
+    measured(&mut neither);
+    let found = neither.found.unwrap();
+    let claim = nothing_behind(&found.claims);
+    assert!(claim.stand_in.is_some() && claim.why.contains("not run"), "{claim:?}");
+}
+
+#[test]
+fn methods_are_planned_where_they_run() {
+    let machine = Machine::detect();
+    let clocks = || ["clock-gettime", CR0].map(|name| Clock::named(name).unwrap());
+    let named = |found: &[Candidate]| {
+        found.iter().map(|found| (found.clock.name, found.executor)).collect::<Vec<_>>()
+    };
+    let executors = [user::capabilities(&machine), kernel::capabilities(&machine)];
+    let (run, not_run) = plan::candidates(clocks(), &machine, &executors);
+    let refused: Vec<Candidate> = not_run.iter().map(|not| not.candidate).collect();
+    assert!(named(&run).contains(&("clock-gettime", USER)));
+    assert!(named(&refused).contains(&("clock-gettime", KERNEL)));
+    assert!(named(&refused).contains(&(CR0, USER)));
+    assert!(!named(&run).contains(&(CR0, USER)));
+}
+
+#[test]
+fn an_emulated_machine_has_no_core_cycles() {
+    let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
+    let hypervisor = Some(Hypervisor { signature, name });
+    let mut study = study(plan(&[candidate("rdtscp-lfence", USER)]));
+    let host = study.host.as_mut().unwrap();
+    host.machine = Machine { hypervisor, ..host.machine.clone() };
+    host.open = Named::open_emulated;
+    measured(&mut study);
+    let found = study.found.as_ref().unwrap();
+    let why = Caveat::emulated().text;
+    refused(&found.methods[0].contamination, &found.methods[0].resolution);
+    assert!(found.claims.iter().all(|claim| claim.holds.is_none() && claim.why == why), "{:?}", found.claims);
+    assert_eq!(found.verdicts[0].caveats, [Caveat::emulated()]);
+    let method = found.methods[0].method.as_ref().unwrap();
+    assert_eq!(method.tested.step, 1.0);
+    let record = EvaluateRecord::new(method, &study.around);
+    assert!(record.totals.overhead_min > 0 && record.mean > 0.0 && record.p50 > 0);
+    assert_eq!((record.overhead.value, record.overhead_spread, record.rates), (None, None, None));
+    assert_eq!((record.ergodic_trimmed, &record.ergodic_trimmed_why), (None, &why));
+    assert_eq!((record.reading_deviation, record.shortest_once), (None, None));
+    assert_eq!(record.caveats, [Caveat::emulated()]);
+}
+
+/// Figures in raw units, and none in core cycles.
+fn refused(contamination: &[Contamination], resolution: &Resolution) {
+    let candidate = candidate("rdtscp-lfence", USER);
+    for row in contamination {
+        let record = ContaminationRecord::new(candidate, row);
+        assert_eq!((record.cost.value, record.size, record.why), (None, None, Some(Caveat::emulated().text)));
+    }
+    assert_eq!(ResolutionRecord::new(USER, resolution).cost.value, None);
+    assert_eq!(resolution.caveats, [Caveat::emulated()]);
+    assert!(resolution.by_samples.is_empty());
+    let stairs = resolution.staircase(Body::Adds).unwrap();
+    assert!(
+        stairs.totals.smallest_change.is_some() && stairs.points.iter().any(|point| point.raw.minimum > 0)
+    );
+    assert!(stairs.points.iter().all(|point| point.mean_cycles.or(point.minimum_cycles).is_none()));
+    assert!(stairs.slope.is_none() && stairs.slopes.is_empty());
+    assert!(
+        stairs.hidden.is_none() && stairs.neighbours.is_none() && stairs.spurious_minima_cycles.is_none()
+    );
+}
+
+#[test]
+fn whoever_follows_may_end_it() {
+    struct Few(usize);
+    impl Follow for Few {
+        fn record(&mut self, _: Record) -> ControlFlow<()> {
+            self.0 += 1;
+            if self.0 == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+
+        fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+            assert!(progress.done <= progress.total && !progress.message.is_empty());
+            ControlFlow::Continue(())
+        }
+    }
+    let (mut study, mut few) = (study(plan(&[candidate("rdtscp-lfence", USER)])), Few(0));
+    assert_eq!(study.measure(&Answers::live(), &mut few), Err(Stop::Asked));
+    assert!(few.0 == 4 && study.found.is_some_and(|found| found.methods.is_empty()));
+}
+
+/// A directory that is removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let name = format!("cyclescope-evaluate-{}-{name}", std::process::id());
+        Directory(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn origin(study: &Evaluate) -> Origin {
+    Origin { study: NAME.to_string(), repro: study.around.repro.clone(), machine: study.machine.clone() }
+}
+
+/// Measures with evidence.
+fn recorded(directory: &Path) -> (Vec<Record>, Container) {
+    let of = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
+    let candidates = of.map(|(name, executor)| candidate(name, executor));
+    let machine = Named::new(USER).machine;
+    let cr0 = [Clock::named(CR0).unwrap()];
+    let (_, not_run) = plan::candidates(cr0, &machine, &[user::capabilities(&machine)]);
+    let mut study = study(EvaluatePlan { not_run, ..plan(&candidates) });
+    let evidence = Rc::new(Evidence::create(directory, origin(&study)).unwrap());
+    evidence.keep(|writer| writer.set_facts(&study.plan()?)).unwrap();
+    let mut records = Vec::new();
+    study.measure(&Answers::kept(evidence.clone()), &mut records).expect("no fault is planted");
+    evidence.finish().unwrap();
+    (records, Container::open(directory).unwrap())
+}
+
+/// The lines that the answers of evidence give a study.
+fn replayed(study: &mut Evaluate, container: &Container) -> Result<Vec<Record>, Stop> {
+    let answers = Answers::recorded(container).unwrap();
+    let mut records = Vec::new();
+    study.measure(&answers, &mut records)?;
+    assert!(answers.is_exhausted());
+    Ok(records)
+}
+
+#[test]
+fn evidence_gives_the_same_course_again() {
+    let directory = Directory::new("same");
+    let (records, container) = recorded(&directory.0);
+    let mut again = Evaluate::restore(&container).unwrap();
+    let lines = replayed(&mut again, &container).expect("the same course");
+    for (one, other) in records.iter().zip(&lines) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(records.len(), lines.len());
+    assert_eq!(again.found.as_ref().unwrap().methods.len(), 3);
+    assert_eq!(again.plan().unwrap(), container.manifest.facts);
+    // Nothing else has its answers.
+    again.plan.seed += 1;
+    assert!(matches!(
+        replayed(&mut again, &container),
+        Err(Stop::Failed(Error::Run(RunError::Replay { .. })))
+    ));
+    let live = again.measure(&Answers::live(), &mut Vec::new());
+    assert!(matches!(live, Err(Stop::Failed(Error::Run(RunError::Replay { .. })))));
+}
+
+#[test]
+fn another_reading_gives_another_record() {
+    let directory = Directory::new("reading");
+    let (records, container) = recorded(&directory.0);
+    let changed = Directory::new("changed");
+    let mut again = Evaluate::restore(&container).unwrap();
+    let mut writer = Writer::create(&changed.0, origin(&again)).unwrap();
+    // One reading of the last ensemble, which nothing that is asked later depends on.
+    let batches = |container: &Container| {
+        let mut events = container.events().unwrap();
+        std::iter::from_fn(move || events.take(usize::MAX).unwrap()).enumerate()
+    };
+    let last =
+        batches(&container).filter(|(_, (event, _))| matches!(event, Event::Batch(_))).last().unwrap().0;
+    for (number, (event, mut samples)) in batches(&container) {
+        if number == last {
+            samples[0].end += 1 << 20;
+        }
+        writer.event(&event, &samples).unwrap();
+    }
+    writer.finish().unwrap();
+    let lines = replayed(&mut again, &Container::open(&changed.0).unwrap()).expect("the same course");
+    let differing: Vec<&str> =
+        records.iter().zip(&lines).filter(|(one, other)| one != other).map(|(one, _)| one.kind).collect();
+    assert!(differing.contains(&"evaluate") && lines.len() == records.len(), "{differing:?}");
+}
+
+#[test]
+fn a_plan_that_no_evaluation_has_is_refused() {
+    let directory = Directory::new("plan");
+    let study = study(plan(&[candidate("rdtscp-lfence", USER)]));
+    let mut writer = Writer::create(&directory.0, origin(&study)).unwrap();
+    writer.set_facts(&study.plan().unwrap()).unwrap();
+    writer.finish().unwrap();
+    assert!(Evaluate::restore(&Container::open(&directory.0).unwrap()).is_ok());
+    for (field, value) in [
+        ("/plan/size/samples", Value::from(0)),
+        ("/plan/size/samples", Value::from(u32::MAX)),
+        ("/plan/size/ensembles", Value::from(0)),
+        ("/plan/budget/secs", Value::from(u64::MAX)),
+        ("/plan/times/resolution/secs", Value::from(u64::MAX)),
+        ("/plan/candidates/0/executor", Value::from("nowhere")),
+        ("/plan/candidates/0/clock", Value::from("sundial")),
+    ] {
+        let mut manifest = Manifest::read(&directory.0).unwrap();
+        let place = manifest.facts.pointer_mut(field).unwrap();
+        let before = std::mem::replace(place, value);
+        manifest.write(&directory.0).unwrap();
+        assert!(Evaluate::restore(&Container::open(&directory.0).unwrap()).is_err(), "{field}");
+        *manifest.facts.pointer_mut(field).unwrap() = before;
+        manifest.write(&directory.0).unwrap();
+    }
+}

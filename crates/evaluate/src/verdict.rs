@@ -1,0 +1,433 @@
+//! Which method to use here, and what it can tell.
+
+use super::contamination::{Contamination, Fault, Verdict as Seen};
+use super::criteria::shortest;
+use super::ergodic::Ergodic;
+use super::evaluated::Evaluated;
+use super::method::Method;
+use cyclescope_code::clock::{self, Clock};
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::record::Quantity;
+use serde::Serialize;
+
+/// The errors that the paper asks about.
+pub(crate) const SHARES: [f64; 2] = [0.05, 0.01];
+
+/// A method to use, and what can be expected of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Recommended {
+    /// The method.
+    pub clock: &'static str,
+    /// Why this one.
+    pub why: String,
+    /// What it promises to keep out where it could not be told whether it does.
+    pub not_told: Vec<Fault>,
+    /// What its empty pair takes, in core cycles: to be subtracted.
+    pub overhead: Quantity,
+    /// The standard deviation of one undisturbed reading, in core cycles.
+    pub reading_deviation: f64,
+    /// Core cycles of the shortest code whose time one reading tells to 5 % and to 1 %: 20 and 100 of these.
+    pub shortest_once: [f64; 2],
+    /// The same by many readings of two codes in turn, of their difference; none where time did not suffice for many.
+    pub shortest_many: Option<ByMany>,
+}
+
+/// What many readings tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ByMany {
+    /// Readings of each of two programs.
+    pub readings: usize,
+    /// The least difference that they tell apart at 95 %, in core cycles.
+    pub difference: f64,
+    /// Core cycles of the shortest code of which this is 5 % and 1 %.
+    pub shortest: [f64; 2],
+}
+
+/// What follows from an evaluation for code that one executor runs, kind `evaluate.verdict`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verdict {
+    /// Its name: a method is recommended for the executor that it was measured with.
+    pub executor: &'static str,
+    /// For short code: fenced on both sides, at the least overhead.
+    pub short_code: Option<Recommended>,
+    /// For long code: one that waits for the code's stores, too.
+    pub long_code: Option<Recommended>,
+    /// What no method should do and one does, or what speaks against all of them.
+    pub findings: Vec<String>,
+    /// Why nothing can be said at all.
+    pub caveats: Vec<Caveat>,
+}
+
+impl Verdict {
+    /// The verdict on those of some methods that this executor ran.
+    pub(crate) fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
+        let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
+        let mut findings: Vec<String> = methods().flat_map(broken).collect();
+        let short = Choice::among(methods(), Promise::Fenced);
+        if let Choice::Nothing(why) = &short {
+            findings.push(format!("no method is recommended: {why}"));
+        }
+        let short_code = short.cheapest().map(|method| {
+            let seen = method.seen(Promise::Fenced);
+            let why = format!(
+                "it promises to keep code around it out of its readings on both sides, and {seen}; no other such method \
+                 here costs a step of the clock less"
+            );
+            recommend(method, &why)
+        });
+        let long_code = match Choice::among(methods(), Promise::Drained) {
+            Choice::Of(usable) => cheapest(&usable).map(|method| {
+                let seen = method.seen(Promise::Drained);
+                let why = format!(
+                    "it also promises to wait until the code's stores are visible, and {seen}; others leave out what is \
+                     still to be written"
+                );
+                recommend(method, &why)
+            }),
+            Choice::Nothing(why) => short.cheapest().map(|method| {
+                let why = format!("as for short code, and code which stores seems shorter: {why}");
+                recommend(method, &why)
+            }),
+        };
+        Verdict { executor, short_code, long_code, findings, caveats: Vec::new() }
+    }
+
+    /// Where the machine is emulated no method can be distinguished from another.
+    pub(crate) fn emulated(executor: &'static str) -> Verdict {
+        let (findings, caveats) = (Vec::new(), vec![Caveat::emulated()]);
+        Verdict { executor, short_code: None, long_code: None, findings, caveats }
+    }
+}
+
+/// What is asked of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    /// That it keeps code around it out of its readings on both sides.
+    Fenced,
+    /// That it waits for stores, too.
+    Drained,
+}
+
+impl Promise {
+    /// Whether the absence of a fault is part of it.
+    fn covers(self, fault: Fault) -> bool {
+        self == Promise::Drained || fault != Fault::StoresNotDrained
+    }
+
+    /// What such a method is.
+    fn text(self) -> &'static str {
+        match self {
+            Promise::Fenced => "is fenced on both sides",
+            Promise::Drained => "is fenced on both sides and waits for stores",
+        }
+    }
+}
+
+/// A method that promises what is asked, was not seen to break that, and is constant.
+#[derive(Clone, Copy)]
+struct Usable<'a> {
+    evaluated: &'a Evaluated,
+    method: &'a Method<'static>,
+}
+
+impl<'a> Usable<'a> {
+    /// The method, or why it is not such a one; none where it does not promise what is asked.
+    fn of(evaluated: &'a Evaluated, asked: Promise) -> Option<Result<Usable<'a>, String>> {
+        let rows = || evaluated.contamination.iter().filter(|row| asked.covers(row.fault));
+        if !rows().all(|row| row.promised) {
+            return None;
+        }
+        let name = evaluated.candidate.clock.name;
+        if let Some(row) = rows().find(|row| row.verdict == Seen::Broken) {
+            return Some(Err(format!("{name} does not keep out \"{}\"", row.fault.text())));
+        }
+        let Some(method) = &evaluated.method else {
+            return Some(Err(format!("{name} gave no valid reading")));
+        };
+        let why = match method.ergodic_trimmed() {
+            Some(Ergodic::Yes) if method.overhead.is_some() => return Some(Ok(Usable { evaluated, method })),
+            Some(Ergodic::No) => "is not constant between ensembles",
+            _ => "can't be told to be constant between ensembles",
+        };
+        Some(Err(format!("{name} {why}")))
+    }
+
+    /// What was seen of what is asked: that nothing speaks against the method, or what one kind of neighbour shows and another
+    /// does not confirm.
+    fn seen(&self, asked: Promise) -> String {
+        let by_one = |row: &Contamination| {
+            let second = row.second.filter(|second| !second.confirms)?;
+            Some(format!("{}: {}, not {}", row.fault.text(), row.neighbour, second.neighbour))
+        };
+        let rows = self.evaluated.contamination.iter().filter(|row| asked.covers(row.fault));
+        let by_one: Vec<String> = rows.filter_map(by_one).collect();
+        if by_one.is_empty() {
+            return "no neighbour was seen to break that".to_string();
+        }
+        format!("one kind of neighbour was seen to break that, another was not ({})", by_one.join("; "))
+    }
+}
+
+/// The methods that are what is asked, or why there is none.
+enum Choice<'a> {
+    Of(Vec<Usable<'a>>),
+    Nothing(String),
+}
+
+impl<'a> Choice<'a> {
+    fn among(methods: impl Iterator<Item = &'a Evaluated>, asked: Promise) -> Choice<'a> {
+        let (mut usable, mut unfit) = (Vec::new(), Vec::new());
+        for judged in methods.filter_map(|evaluated| Usable::of(evaluated, asked)) {
+            match judged {
+                Ok(method) => usable.push(method),
+                Err(why) => unfit.push(why),
+            }
+        }
+        match (usable.is_empty(), unfit.is_empty()) {
+            (false, _) => Choice::Of(usable),
+            (true, false) => Choice::Nothing(unfit.join("; ")),
+            (true, true) => {
+                Choice::Nothing(format!("no method that was measured promises that it {}", asked.text()))
+            }
+        }
+    }
+
+    fn cheapest(&self) -> Option<Usable<'a>> {
+        match self {
+            Choice::Of(usable) => cheapest(usable),
+            Choice::Nothing(_) => None,
+        }
+    }
+}
+
+/// The method with the least overhead. Within a step of the clock they are equals, and the one that is the default on
+/// more machines wins.
+fn cheapest<'a>(methods: &[Usable<'a>]) -> Option<Usable<'a>> {
+    // Of the ensembles, which were taken over seconds.
+    let overhead = |method: &Method| method.trimmed.map_or(f64::INFINITY, |summary| summary.overhead);
+    let step = |method: &Method| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
+    let least = methods.iter().map(|usable| overhead(usable.method)).fold(f64::INFINITY, f64::min);
+    let equals = methods.iter().filter(|Usable { method, .. }| overhead(method) <= least + step(method));
+    let rank = |clock: &'static Clock| (clock::rank(clock), clock.name);
+    equals.min_by_key(|usable| rank(usable.evaluated.candidate.clock)).copied()
+}
+
+fn recommend(usable: Usable, why: &str) -> Recommended {
+    let Usable { evaluated, method } = usable;
+    let not_told = |row: &&Contamination| row.promised && row.verdict.happens().is_none();
+    let not_told = evaluated.contamination.iter().filter(not_told).map(|row| row.fault).collect();
+    let deviation = method.deviation_cycles().unwrap_or(f64::NAN);
+    let many = evaluated.resolution.by_samples.first().and_then(|by| by.rungs.last());
+    Recommended {
+        clock: evaluated.candidate.clock.name,
+        why: why.to_string(),
+        not_told,
+        overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
+            Quantity::new(overhead, Unit::CoreCycles)
+        }),
+        reading_deviation: deviation,
+        shortest_once: SHARES.map(|share| shortest(deviation, share)),
+        shortest_many: many.map(|rung| ByMany {
+            readings: rung.readings,
+            difference: rung.interleaved,
+            shortest: SHARES.map(|share| shortest(rung.interleaved, share)),
+        }),
+    }
+}
+
+/// Promises that a method was seen to break.
+fn broken(evaluated: &Evaluated) -> Vec<String> {
+    let name = evaluated.candidate.clock.name;
+    let of = |row: &Contamination| {
+        let cost = row.cost.known()?;
+        let second = row.second.filter(|second| second.confirms && row.verdict == Seen::Broken)?;
+        let figure = |cost: &Interval| format!("{:.1} ({:.1} to {:.1})", cost.value, cost.low, cost.high);
+        Some(format!(
+            "{name} promises to keep out \"{}\" and does not: {} core cycles beside {}, {} beside {}",
+            row.fault.text(),
+            figure(cost),
+            row.neighbour,
+            figure(&second.cost?),
+            second.neighbour
+        ))
+    };
+    evaluated.contamination.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contamination::{FAULTS, Second};
+    use crate::method::Samples;
+    use crate::reader::Size;
+    use crate::resolution::{Effort, resolution};
+    use crate::sampling::{Sampling, Span};
+    use crate::{TestedClock, method::Method};
+    use cyclescope_core::machine::fact::Fact;
+    use cyclescope_core::random::Random;
+    use cyclescope_measure::ruler::Quiet;
+    use cyclescope_sim::{Scenario, Simulated};
+    use std::time::Duration;
+
+    const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
+
+    /// A method whose pair takes `overhead` core cycles, with what was seen of its faults.
+    fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
+        let clock = Clock::named(name).unwrap();
+        let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let tested = TestedClock {
+            clock,
+            executor: "user",
+            ruler,
+            step: 2.0,
+            imul_latency: 3.0,
+            width: None,
+            emulated: false,
+        };
+        let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
+        let size = Size { ensembles: 8, samples: 2000 };
+        let shape = Sampling::new(&tested).shape(size, 80e-9);
+        let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
+        let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
+        let mut random = Random::new(2);
+        let method = Method::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
+        let row = |(fault, verdict): (&Fault, Seen)| Contamination {
+            fault: *fault,
+            promised: fault.excluded_by(&clock.promises),
+            neighbour: "planted",
+            size: None,
+            cost: Fact::Known(Interval::around(9.0, 1.0)),
+            shared: false,
+            second: (verdict == Seen::Broken).then_some(Second {
+                neighbour: "planted, too",
+                cost: Some(Interval::around(7.0, 1.0)),
+                confirms: true,
+            }),
+            verdict,
+        };
+        Evaluated {
+            candidate: tested.candidate(),
+            method: method.unwrap(),
+            contamination: FAULTS.iter().zip(seen).map(row).collect(),
+            resolution: resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
+            parts: None,
+        }
+    }
+
+    fn judged(methods: &[Evaluated]) -> Verdict {
+        Verdict::of(methods, "user")
+    }
+
+    const FENCED: [Seen; 5] = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Visible];
+    const DRAINING: [Seen; 5] = [Seen::Kept; 5];
+
+    #[test]
+    fn the_cheapest_that_is_fenced_is_for_short_code_and_one_that_drains_for_long() {
+        let verdict = judged(&[
+            evaluated("rdtsc", 20.0, [Seen::Visible; 5]),
+            evaluated("mfence-lfence-rdtsc", 100.0, DRAINING),
+            evaluated("serialize-rdtsc", 150.0, DRAINING),
+            evaluated("rdtscp-lfence", 60.0, FENCED),
+        ]);
+        assert_eq!(verdict.short_code.as_ref().unwrap().clock, "rdtscp-lfence");
+        assert_eq!(verdict.long_code.as_ref().unwrap().clock, "mfence-lfence-rdtsc");
+        assert!(verdict.findings.is_empty(), "{:?}", verdict.findings);
+        let [five, one] = verdict.short_code.unwrap().shortest_once;
+        assert!((one / five - 5.0).abs() < 1e-9 && five >= 20.0, "{five} {one}");
+    }
+
+    #[test]
+    fn among_equals_the_usual_one_wins() {
+        for order in [["rdtscp-lfence", "lfence-rdtsc-lfence"], ["lfence-rdtsc-lfence", "rdtscp-lfence"]] {
+            let verdict = judged(
+                &order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)),
+            );
+            assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
+            // Nothing drains, so there is nothing better for long code.
+            let long_code = verdict.long_code.unwrap();
+            assert_eq!(long_code.clock, "lfence-rdtsc-lfence");
+            assert!(long_code.why.contains("no method that was measured promises"), "{}", long_code.why);
+        }
+    }
+
+    #[test]
+    fn why_nothing_waits_for_stores_is_said() {
+        let fenced = || evaluated("lfence-rdtsc-lfence", 50.0, FENCED);
+        let long_code = |draining| judged(&[fenced(), draining]).long_code.unwrap();
+        let broken = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Broken];
+        let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, broken));
+        assert_eq!(found.clock, "lfence-rdtsc-lfence");
+        assert!(
+            found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""),
+            "{}",
+            found.why
+        );
+        // That it can't be told whether a method is constant does not say that it is not.
+        let mut varying = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
+        let summary = varying.method.as_mut().unwrap().trimmed.as_mut().unwrap();
+        summary.ergodic = Ergodic::DependsOnShare;
+        let found = long_code(varying);
+        assert!(found.why.contains("can't be told to be constant"), "{}", found.why);
+        let mut silent = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
+        silent.method = None;
+        assert!(long_code(silent).why.contains("gave no valid reading"));
+        // What can't be told of its promises speaks against no method.
+        let open = [Seen::Kept, Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Unclear];
+        let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, open));
+        assert_eq!(found.clock, "mfence-lfence-rdtsc");
+        assert_eq!(found.not_told, [Fault::BodyUnfinished, Fault::StoresNotDrained]);
+    }
+
+    #[test]
+    fn a_breach_that_one_neighbour_alone_shows_is_said() {
+        let why = |confirms: Option<bool>| {
+            let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Kept];
+            let mut method = evaluated("mfence-lfence-rdtsc", 100.0, open);
+            method.contamination[1].second =
+                confirms.map(|confirms| Second { neighbour: "planted, too", cost: None, confirms });
+            let Verdict { short_code, long_code, .. } = judged(&[method]);
+            [short_code, long_code].map(|code| code.unwrap().why)
+        };
+        assert!(why(None).iter().all(|why| why.contains("and no neighbour was seen to break that;")));
+        let said = "and one kind of neighbour was seen to break that, another was not (body started early: planted, not planted, too);";
+        for why in why(Some(false)) {
+            assert!(why.contains(said), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_broken_promise_is_a_finding_and_an_open_one_is_named() {
+        let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
+        let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Visible];
+        let verdict =
+            judged(&[evaluated("lfence-rdtsc-lfence", 50.0, broken), evaluated("rdtscp-lfence", 60.0, open)]);
+        assert!(
+            verdict.findings[0]
+                .starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\"")
+        );
+        let recommended = verdict.short_code.unwrap();
+        assert_eq!(recommended.clock, "rdtscp-lfence");
+        assert_eq!(recommended.not_told, [Fault::BodyStartedEarly]);
+        assert!(
+            verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles beside planted, 7.0"),
+            "{:?}",
+            verdict.findings
+        );
+        let verdict = judged(&[evaluated("rdtsc", 20.0, [Seen::Visible; 5])]);
+        assert!(verdict.short_code.is_none() && verdict.findings.len() == 1);
+    }
+
+    #[test]
+    fn each_executor_has_a_verdict_of_its_own() {
+        let mut in_ring_0 = evaluated("rdtscp-lfence", 60.0, DRAINING);
+        in_ring_0.candidate.executor = "kernel";
+        let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
+        let methods = [evaluated("lfence-rdtsc-lfence", 50.0, broken), in_ring_0];
+        let [user, kernel] = ["user", "kernel"].map(|executor| Verdict::of(&methods, executor));
+        assert!(user.short_code.is_none() && user.findings.len() == 2, "{:?}", user.findings);
+        assert_eq!(kernel.short_code.unwrap().clock, "rdtscp-lfence");
+        assert!(kernel.executor == "kernel" && kernel.findings.is_empty());
+    }
+}

@@ -1,0 +1,216 @@
+//! What neighbouring code does to readings on this machine, by timing methods with and without their fences.
+//!
+//! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
+
+use cyclescope_code::clock::{Clock, Step};
+use cyclescope_core::machine::Machine;
+use cyclescope_core::random::Random;
+use cyclescope_evaluate::TestedClock;
+use cyclescope_evaluate::contamination::{
+    Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
+};
+use cyclescope_exec::user::{User, UserOptions, capabilities};
+use cyclescope_measure::imul_latency;
+use cyclescope_run::Request;
+use std::arch::asm;
+use std::sync::atomic::AtomicU64;
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+
+const LEADING: Fault = Fault::LeadingUnfinished;
+const EARLY: Fault = Fault::BodyStartedEarly;
+const UNFINISHED: Fault = Fault::BodyUnfinished;
+const FOLLOWING: Fault = Fault::FollowingInTheWay;
+const STORES: Fault = Fault::StoresNotDrained;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn named(name: &str) -> Clock {
+    *Clock::named(name).expect("the clock exists")
+}
+
+/// Steps with one fence left out: that instruction is missing from the emitted bytes.
+fn without(steps: &'static [Step], fence: usize) -> &'static [Step] {
+    let mut steps = steps.to_vec();
+    let removed = steps.remove(fence);
+    assert!(matches!(removed, Step::Lfence | Step::Mfence), "{removed:?} is no fence");
+    Vec::leak(steps)
+}
+
+/// Cores on which it was measured what methods do beside their promises.
+const LOOKED_AT: &[&str] = &["Golden Cove", "Zen 4", "Zen 5"];
+
+/// Samples of a plain reading, of which the median counts.
+const SAMPLES: usize = 1001;
+
+fn median(sample: impl Fn() -> [u32; 2]) -> [u32; 2] {
+    let mut samples: Vec<[u32; 2]> = (0..SAMPLES).map(|_| sample()).collect();
+    [0, 1].map(|at| {
+        samples.sort_unstable_by_key(|sample| sample[at]);
+        samples[SAMPLES / 2][at]
+    })
+}
+
+/// TSC ticks of a chain of square roots, by RDTSC at once behind it, and by one behind a fence.
+fn chain() -> [u32; 2] {
+    let (start, bare, fenced): (u32, u32, u32);
+    // SAFETY: nothing but these registers changes.
+    unsafe {
+        asm!(
+            "lfence", "rdtsc", "lfence", "mov {start:e}, eax",
+            ".rept 16", "sqrtsd {value}, {value}", ".endr",
+            "rdtsc", "mov {bare:e}, eax", "lfence", "rdtsc",
+            start = out(reg) start,
+            bare = out(reg) bare,
+            value = inout(xmm_reg) 1.0f64 => _,
+            out("eax") fenced,
+            out("edx") _,
+            options(nostack)
+        );
+    }
+    [bare.wrapping_sub(start), fenced.wrapping_sub(start)]
+}
+
+/// TSC ticks that MFENCE takes behind LFENCE; before both are `LINES` lines of stores.
+fn drain<const LINES: u32>() -> u32 {
+    // No other store may bring it into a cache.
+    #[repr(align(64))]
+    struct Line([AtomicU64; 8]);
+    static LINE: Line = Line([const { AtomicU64::new(0) }; 8]);
+    let (fenced, drained): (u32, u32);
+    // SAFETY: the stores are to the line.
+    unsafe {
+        asm!(
+            "mfence", "lfence", ".rept {lines}",
+            "movnti [{line}], {line}", "movnti [{line} + 8], {line}", "movnti [{line} + 16], {line}",
+            "movnti [{line} + 24], {line}", "movnti [{line} + 32], {line}", "movnti [{line} + 40], {line}",
+            "movnti [{line} + 48], {line}", "movnti [{line} + 56], {line}",
+            ".endr", "lfence", "rdtsc", "mov {fenced:e}, eax", "mfence", "lfence", "rdtsc",
+            lines = const LINES,
+            line = in(reg) LINE.0.as_ptr(),
+            fenced = out(reg) fenced,
+            out("eax") drained,
+            out("edx") _,
+            options(nostack)
+        );
+    }
+    drained.wrapping_sub(fenced)
+}
+
+/// What happens on this core to a reading that nothing holds back, by plain readings: RDTSC does not wait for a chain, and
+/// LFENCE, which waits for all else, not for stores. The study must see it, too.
+static SHOWN: LazyLock<Vec<Fault>> = LazyLock::new(|| {
+    let [bare, fenced] = median(chain);
+    let [none, one] = median(|| [drain::<0>(), drain::<1>()]);
+    let early = if 2 * bare < fenced { &[LEADING, UNFINISHED][..] } else { &[] };
+    let stores = if one > 2 * none { &[STORES][..] } else { &[] };
+    [early, stores].concat()
+});
+
+/// Requires that these faults happen, and no other but those that may. Measures again until there has been a verdict on
+/// each, for something else may work on this machine at the moment; a wrong one fails at once.
+#[track_caller]
+fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
+    const ATTEMPTS: u64 = 20;
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let machine = Machine::detect();
+    if let Err(refused) = capabilities(&machine).require(clock, &machine) {
+        cyclescope_skipped::skipped(refused);
+        return;
+    }
+    // What nothing promises happens where the core likes it: on cores that were looked at it must be found, on others what
+    // plain readings show.
+    let core = machine.cpu.microarchitecture.known();
+    let looked_at = core.is_some_and(|core| LOOKED_AT.contains(&core.name));
+    let all = [must, may].concat();
+    let shown: Vec<Fault> = must.iter().copied().filter(|fault| SHOWN.contains(fault)).collect();
+    let rest: Vec<Fault> = all.iter().copied().filter(|fault| !shown.contains(fault)).collect();
+    let (must, may) = if looked_at { (must, may) } else { (&shown[..], &rest[..]) };
+    if !looked_at {
+        let what = "does beside its promises, but for";
+        cyclescope_skipped::left_out(format_args!("what {} {what} {shown:?}", machine.cpu.name()));
+    }
+    let step = clock.step(&machine.tsc);
+    let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
+    let width = adders.map(cyclescope_measure::ruler::sentinel_width);
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
+    let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+    let plan = Request::default().plan(&capabilities(&machine), &machine).expect("a timing method works");
+    let imul_latency = imul_latency(&mut user, &plan).expect("the ruler runs");
+    let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
+    let mut last: Vec<Contamination> = Vec::new();
+    for attempt in 0..ATTEMPTS {
+        let tested =
+            TestedClock { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
+        let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
+        let rows = contamination(&mut user, &tested, time, &mut random).expect("code that ends");
+        for row in rows.iter().filter(|row| !may.contains(&row.fault)) {
+            let wrong = Some(!must.contains(&row.fault));
+            assert_ne!(row.verdict.happens(), wrong, "{:?} {:?}: {row:#?}", clock.start, clock.end);
+        }
+        open.retain(|fault| rows.iter().any(|row| row.fault == *fault && row.verdict == Verdict::Unclear));
+        if open.is_empty() {
+            return;
+        }
+        last = rows;
+    }
+    // Six seconds beside so much other work that no interval was narrow: that is no verdict either way.
+    last.retain(|row| open.contains(&row.fault));
+    let disturbed = |row: &Contamination| {
+        row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES)
+    };
+    assert!(last.iter().all(disturbed), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
+    cyclescope_skipped::skipped("too much else runs on this machine");
+}
+
+#[test]
+fn cores_that_were_looked_at_have_names_and_show_what_plain_readings_see() {
+    let machine = Machine::detect();
+    let core = machine.cpu.microarchitecture.known().copied();
+    for name in LOOKED_AT {
+        // Any core's entry will do to look another name up.
+        let named = core.map(|mut core| {
+            core.name = name;
+            core.adders()
+        });
+        assert_ne!(named, Some(None), "no core has the name {name}");
+    }
+    let core = core.map(|core| core.name);
+    match core.filter(|core| LOOKED_AT.contains(core)) {
+        Some(core) => assert_eq!(*SHOWN, [LEADING, UNFINISHED, STORES], "{core}"),
+        None => cyclescope_skipped::left_out("nobody has looked at this core"),
+    }
+}
+
+#[test]
+fn fenced_methods_keep_their_promises() {
+    assert_faults(&named("lfence-rdtsc-lfence"), &[STORES], &[]);
+    assert_faults(&named("rdtscp-lfence"), &[STORES], &[]);
+    assert_faults(&named("mfence-lfence-rdtsc"), &[], &[]);
+}
+
+#[test]
+fn bare_readings_miss_parts_of_the_body() {
+    // A core may hold back what follows RDTSC until it has read, as Golden Cove does: an early start is not asked for.
+    assert_faults(&named("rdtsc"), &[LEADING, UNFINISHED, STORES], &[EARLY, FOLLOWING]);
+    assert_faults(&named("rdtscp"), &[EARLY, STORES], &[FOLLOWING]);
+}
+
+#[test]
+fn each_fence_of_a_start_holds_what_rests_on_it() {
+    let clock = named("lfence-rdtsc-lfence");
+    // RDTSC in the midst of leading code is read now here, now there, and the interval of an early start is wide.
+    assert_faults(&Clock { start: without(clock.start, 0), ..clock }, &[LEADING, STORES], &[EARLY]);
+    assert_faults(&Clock { start: without(clock.start, 2), ..clock }, &[EARLY, STORES], &[]);
+}
+
+#[test]
+fn each_fence_of_an_end_holds_what_rests_on_it() {
+    let clock = named("lfence-rdtsc-lfence");
+    assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[UNFINISHED, STORES], &[]);
+    // Whether following code comes in the way depends on the core: it does not on Golden Cove.
+    assert_faults(&Clock { end: without(clock.end, 2), ..clock }, &[STORES], &[FOLLOWING]);
+    let clock = named("mfence-lfence-rdtsc");
+    assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[STORES], &[]);
+}

@@ -1,0 +1,73 @@
+//! The resolution of the default timing method on this machine.
+
+use cyclescope_core::machine::Machine;
+use cyclescope_core::random::Random;
+use cyclescope_evaluate::TestedClock;
+use cyclescope_evaluate::resolution::{Body, Effort, TIME, resolution};
+use cyclescope_exec::user::{User, UserOptions, capabilities};
+use cyclescope_measure::imul_latency;
+use cyclescope_run::Request;
+
+/// Ticks of a step beyond which it takes too many readings for a test to tell one addition from the next: their number grows
+/// with its square. The simulated machine has coarser ones.
+const COARSE: f64 = 4.0;
+/// Measurements, for something else may work on this machine at the moment.
+const ATTEMPTS: u64 = 5;
+/// A half width beyond which a slope says nothing, in core cycles an addition.
+const NARROW: f64 = 0.02;
+
+/// An addition takes one core cycle: that is what a core cycle is counted by. A slope that says something else fails at once.
+#[test]
+fn one_addition_is_one_cycle_and_is_resolved() {
+    let machine = Machine::detect();
+    let cpu = machine.target_cpu() as usize;
+    let plan = match Request::default().plan(&capabilities(&machine), &machine) {
+        Ok(plan) => plan,
+        Err(refused) => return cyclescope_skipped::skipped(refused),
+    };
+    let mut executor = match User::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
+        Ok(executor) => executor,
+        Err(error) => return cyclescope_skipped::skipped(error),
+    };
+    let imul_latency = imul_latency(&mut executor, &plan).expect("it runs");
+    let tested = TestedClock {
+        clock: plan.clock,
+        executor: "user",
+        ruler: plan.clock,
+        step: plan.step,
+        imul_latency,
+        width: None,
+        emulated: false,
+    };
+    let coarse = plan.step > COARSE;
+    let time = if coarse { TIME } else { TIME.mul_f64((plan.step / 2.0).powi(2).max(1.0)) };
+    let mut unresolved = Vec::new();
+    for seed in 0..ATTEMPTS {
+        let found = resolution(
+            &mut executor,
+            &tested,
+            Effort { time, readings: None },
+            &mut Random::new(seed),
+            &mut |_| Ok(()),
+        )
+        .expect("it runs");
+        let adds = found.staircase(Body::Adds).expect("both staircases");
+        let Some(slope) = adds.slope.filter(|slope| !adds.shared && slope.half_width() <= NARROW) else {
+            continue;
+        };
+        assert!((slope.value - 1.0).abs() <= NARROW + 2.0 * slope.half_width(), "{slope:?}");
+        let readings = found.by_samples.iter().all(|pair| pair.one_cycle_from.is_some());
+        if coarse {
+            let step = plan.step;
+            return cyclescope_skipped::left_out(format_args!(
+                "a step of {step} ticks takes too many readings"
+            ));
+        }
+        if adds.neighbours.is_some_and(|neighbours| neighbours.resolved) && readings {
+            return;
+        }
+        unresolved.push((adds.neighbours, readings));
+    }
+    assert!(unresolved.is_empty(), "{unresolved:?}");
+    cyclescope_skipped::skipped("too much else runs on this machine");
+}

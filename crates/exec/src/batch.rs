@@ -1,0 +1,103 @@
+//! Batches that an executor runs, and the results that it returns.
+
+use super::layout::Layout;
+use cyclescope_code::program::Program;
+use cyclescope_code::program::memory::Memory;
+use std::time::Duration;
+
+/// Programs to run together, interleaved, in several layouts.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Programs of all layouts.
+    pub programs: Vec<Program>,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: u32,
+    /// Timed rounds in each layout.
+    pub rounds: u32,
+    /// Layouts in the order in which they run.
+    pub layouts: Vec<Layout>,
+    /// Memory areas and initial vector registers of the programs.
+    pub memory: Memory,
+    /// Largest number of iterations of a one-cycle loop that delays each call; the number is drawn at random, 1 at
+    /// least. The delay prevents that programs synchronize with the steps of a clock, so it has to span some steps.
+    pub delay: u32,
+    /// Time limit of the whole batch; in user mode of the processor time that it gets, where the system tells that.
+    pub deadline: Duration,
+}
+
+/// A delay for clocks of any step: several times the step of all time stamp counters measured, which is 10 ns.
+pub const DELAY: u32 = 128;
+
+impl Batch {
+    /// Calls in a round, the same in every layout.
+    pub fn calls(&self) -> usize {
+        self.layouts.first().map_or(0, |layout| layout.round.len())
+    }
+
+    /// Whether a clock of any program calls a function of the C library.
+    pub fn calls_library(&self) -> bool {
+        self.programs.iter().any(Program::calls_library)
+    }
+}
+
+/// One sample: the raw readings before and after a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[repr(C)]
+pub struct Sample {
+    /// Reading before the body.
+    pub start: u64,
+    /// Reading after the body.
+    pub end: u64,
+}
+
+/// A memory area that programs used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct PlacedArea {
+    /// Address of its first byte in the programs' address space.
+    pub address: u64,
+    /// Kind of its pages.
+    pub pages: ObtainedPages,
+}
+
+/// Kind of pages that an area got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObtainedPages {
+    /// 4 KiB each.
+    Small,
+    /// 2 MiB each, made by the kernel on request (transparent huge pages).
+    TransparentHuge,
+    /// 2 MiB each, from the pool that the administrator has set aside.
+    PooledHuge,
+}
+
+/// Increments of three counters while measured code ran on the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct CounterProgress {
+    /// Time stamp counter, in ticks.
+    pub tsc: u64,
+    /// APERF, in core cycles.
+    pub aperf: u64,
+    /// MPERF, in ticks of the TSC's frequency.
+    pub mperf: u64,
+}
+
+impl CounterProgress {
+    /// The increments from `before` to `self`.
+    pub fn since(self, before: CounterProgress) -> CounterProgress {
+        CounterProgress {
+            tsc: self.tsc.wrapping_sub(before.tsc),
+            aperf: self.aperf.wrapping_sub(before.aperf),
+            mperf: self.mperf.wrapping_sub(before.mperf),
+        }
+    }
+
+    /// The sum of both.
+    pub fn and(self, other: CounterProgress) -> CounterProgress {
+        CounterProgress {
+            tsc: self.tsc.wrapping_add(other.tsc),
+            aperf: self.aperf.wrapping_add(other.aperf),
+            mperf: self.mperf.wrapping_add(other.mperf),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The capabilities of an executor as plain data: the ring of its code, its timing methods, its memory.
+//!
+//! Whether a timing method works is decided here alone, from the needs of the method ([`Clock`]), the machine's
+//! features and the executor's capabilities. Studies use these facts and know no executor by name.
+
+use cyclescope_code::clock::{self, Clock};
+use cyclescope_core::error::Unavailable;
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::counters::require_rdpmc;
+use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::unit::Unit;
+use serde::{Deserialize, Serialize};
+
+/// The privilege level that code runs at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ring {
+    /// Ring 0, the kernel's: privileged instructions run.
+    Zero,
+    /// Ring 3, that of processes.
+    Three,
+}
+
+/// Origin of the durations that an executor returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Timing {
+    /// A core runs the code.
+    Real,
+    /// A model computes them, and defines their true values.
+    Simulated,
+    /// An emulator runs the code: no figure in core cycles follows from them.
+    Emulated,
+}
+
+impl Timing {
+    /// Timing of code that this machine runs itself.
+    pub fn on(machine: &Machine) -> Timing {
+        if machine.is_emulated() { Timing::Emulated } else { Timing::Real }
+    }
+}
+
+/// Why an executor can't do something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lack {
+    /// Reason, as a clause about the timing method that needs the capability.
+    pub why: &'static str,
+    /// What the user can do about it.
+    pub remedy: &'static str,
+}
+
+/// Whether programs can read the core-cycles counter with RDPMC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CycleCounter {
+    /// Yes.
+    Offered,
+    /// If the system lets a process count. The system is asked only when a method needs the counter: the first event
+    /// that a system opens makes its kernel wait for all CPUs, 4 to 11 ms on a two-CPU VM.
+    AskSystem,
+    /// No.
+    Lacking(Lack),
+}
+
+/// Memory that an executor has for programs and their data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of the code arena.
+    pub arena: usize,
+    /// Bytes of each memory area that programs get.
+    pub areas: Vec<usize>,
+}
+
+/// Capabilities of an executor.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capabilities {
+    /// The executor's name in records and on the command line.
+    pub executor: &'static str,
+    /// Ring that its code runs in.
+    pub ring: Ring,
+    /// Origin of its durations.
+    pub timing: Timing,
+    /// Whether programs can call functions of the system's library.
+    pub library: Result<(), Lack>,
+    /// Whether programs can write control registers.
+    pub control_registers: Result<(), Lack>,
+    /// The core-cycles counter, as RDPMC reads it.
+    pub cycle_counter: CycleCounter,
+    /// Whether APERF and MPERF are read around the programs of a batch ([`Executor::progress`](super::Executor));
+    /// unknown before the executor is opened.
+    pub aperf: Fact<bool>,
+    /// Memory for code and data; unknown before the executor is opened where it is not always the same.
+    pub room: Fact<Room>,
+}
+
+impl Capabilities {
+    /// Whether privileged instructions run.
+    pub fn is_privileged(&self) -> bool {
+        self.ring == Ring::Zero
+    }
+
+    /// Whether the processor is emulated, so that there are no figures in core cycles.
+    pub fn is_emulated(&self) -> bool {
+        self.timing == Timing::Emulated
+    }
+
+    /// Whether a timing method works for programs of this executor on its machine: the one place that decides it. Where
+    /// it does not, the reason and the remedy.
+    pub fn require(&self, clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
+        let unavailable = |why: &str, remedy: &str| Unavailable {
+            what: format!("clock {}", clock.name),
+            why: why.to_string(),
+            remedy: remedy.to_string(),
+        };
+        let lacking = |lack: Lack| unavailable(lack.why, lack.remedy);
+        if clock.needs_ring0() {
+            self.control_registers.map_err(lacking)?;
+        }
+        if clock.calls() {
+            self.library.map_err(lacking)?;
+        }
+        if let (true, CycleCounter::Lacking(lack)) = (clock.reads_counter(), self.cycle_counter) {
+            return Err(lacking(lack));
+        }
+        if clock.counts == Unit::TscTicks {
+            machine.tsc.require()?;
+        }
+        if clock.reads_counter() && self.cycle_counter == CycleCounter::AskSystem {
+            require_rdpmc(&machine.features, &machine.files)?;
+        }
+        machine
+            .features
+            .require(&clock.features())
+            .map_err(|error| unavailable(&error.why, "choose another clock (--clock list)"))
+    }
+
+    /// Each timing method, with the reason where it does not work.
+    pub fn clocks(&self, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
+        clock::ALL.iter().map(|clock| (clock, self.require(clock, machine))).collect()
+    }
+
+    /// The default timing method.
+    pub fn default_clock(&self, machine: &Machine) -> Result<&'static Clock, Unavailable> {
+        let mut refused = None;
+        for clock in clock::preferred(&machine.features) {
+            match self.require(clock, machine) {
+                Ok(()) => return Ok(clock),
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(refused.expect("some method is preferred"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{kernel, user};
+    use super::*;
+
+    fn clock(name: &str) -> &'static Clock {
+        Clock::named(name).expect("the method exists")
+    }
+
+    #[test]
+    fn a_privileged_method_needs_ring_0() {
+        let (machine, cr0) = (Machine::detect(), clock("cpuid-rdtsc-cr0-rdtsc"));
+        let refused = user::capabilities(&machine).require(cr0, &machine).unwrap_err();
+        assert!(refused.why.contains("ring 0") && refused.remedy.contains("--executor kernel"));
+        assert_eq!(refused.what, "clock cpuid-rdtsc-cr0-rdtsc");
+        let ring_0 = kernel::capabilities(&machine);
+        if machine.tsc.require().is_ok() {
+            assert_eq!(ring_0.require(cr0, &machine), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_a_process_has_ring_0_has_not() {
+        let machine = Machine::detect();
+        let ring_0 = kernel::capabilities(&machine);
+        for (name, word) in [("clock-gettime", "library"), ("rdpmc", "counter")] {
+            let refused = ring_0.require(clock(name), &machine).unwrap_err();
+            assert!(refused.why.contains(word) && !refused.remedy.is_empty(), "{refused}");
+        }
+        let user = user::capabilities(&machine);
+        assert_eq!(user.require(clock("clock-gettime"), &machine), Ok(()));
+    }
+
+    #[test]
+    fn an_emulated_processor_has_no_core_cycles() {
+        let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
+        let hypervisor = Some(cyclescope_core::machine::cpu::Hypervisor { signature, name });
+        let machine = Machine { hypervisor, ..Machine::detect() };
+        assert!(user::capabilities(&machine).is_emulated() && kernel::capabilities(&machine).is_emulated());
+    }
+}

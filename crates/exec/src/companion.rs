@@ -1,0 +1,220 @@
+//! Code that runs on another CPU for as long as something is measured.
+//!
+//! A thread of its own has an executor on that CPU and calls the code round and round, some hundredths of a second at a time. Its
+//! readings tell the share of the time in which the code ran, by what a call usually takes: without that a cost beside it would say
+//! nothing. Time in which another run of this library uses that CPU counts as none.
+
+use super::offer::OpenOptions;
+use super::{Batch, Call, DELAY, Layout, Placed, Sample, remote};
+use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::{Program, Recipe};
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Copies of the code in an iteration, so that the loop costs little.
+const COPIES: usize = 8;
+/// Units of the clock that a call takes at least, some half of a millisecond; and calls of a batch.
+const CALL: u64 = 1_000_000;
+const ROUNDS: u32 = 48;
+/// Time limit of a batch: one iteration of any code that ends soon is far below.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Iterations of a call at most.
+const MOST: u64 = 1 << 24;
+
+/// Code that runs on another CPU. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Companion {
+    /// The CPU that it runs on.
+    pub cpu: u32,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<f64, RunError>>>,
+}
+
+impl Companion {
+    /// Starts the code on a CPU of this machine, and returns when it has run once.
+    ///
+    /// # Errors
+    ///
+    /// If there is no executor for that CPU, or if the code faults, does not end, or can't run in a loop.
+    pub fn start(snippet: &Snippet, cpu: u32) -> Result<Companion, RunError> {
+        Companion::begin(snippet, None, cpu)
+    }
+
+    /// The same with this memory, of which it may have a part in common with other executors.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Companion::start`].
+    pub fn start_in(snippet: &Snippet, memory: Memory, cpu: u32) -> Result<Companion, RunError> {
+        Companion::begin(snippet, Some(memory), cpu)
+    }
+
+    fn begin(snippet: &Snippet, memory: Option<Memory>, cpu: u32) -> Result<Companion, RunError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (started, begun) = channel();
+        let thread = {
+            let (snippet, stop) = (snippet.clone(), stop.clone());
+            let work = move || run(&snippet, memory, cpu, &stop, &started);
+            std::thread::Builder::new().name(format!("beside on CPU {cpu}")).spawn(work)
+        };
+        let thread = thread.map_err(|error| RunError::io("starting a thread", &error))?;
+        let mut companion = Companion { cpu, stop, thread: Some(thread) };
+        companion.begun(&begun)?;
+        Ok(companion)
+    }
+
+    /// Waits for the first call.
+    fn begun(&mut self, begun: &Receiver<()>) -> Result<(), RunError> {
+        // The other end is gone where the thread has ended.
+        if begun.recv().is_ok() {
+            return Ok(());
+        }
+        self.end().map(|_| ())
+    }
+
+    /// Ends the code.
+    ///
+    /// Returns the share of the time since its first call in which it ran, 0 to 1: the rest is what its executor takes between
+    /// batches, and other work on that CPU.
+    ///
+    /// # Errors
+    ///
+    /// If the code did not run all the time, since it faulted or its process was ended.
+    pub fn stop(mut self) -> Result<f64, RunError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<f64, RunError> {
+        self.stop.store(true, Ordering::Release);
+        let Some(thread) = self.thread.take() else { return Ok(0.0) };
+        let panicked = |_| RunError::machinery("running code beside", "its thread panicked", "report this");
+        thread.join().map_err(panicked)?
+    }
+}
+
+impl Drop for Companion {
+    fn drop(&mut self) {
+        // Whoever drops it does not want to know.
+        let _ = self.end();
+    }
+}
+
+/// Runs the code until it is to stop. Returns the share of the time in which it ran.
+fn run(
+    snippet: &Snippet,
+    memory: Option<Memory>,
+    cpu: u32,
+    stop: &AtomicBool,
+    started: &Sender<()>,
+) -> Result<f64, RunError> {
+    let (mut executor, clock) = remote::open(cpu, &OpenOptions::default())?;
+    let outline = snippet.outline(executor.machine().features.has(iced_x86::CpuidFeature::AVX));
+    let recipe = Recipe {
+        world: outline.world,
+        init: snippet.init(),
+        snippet: snippet.code(),
+        copies: COPIES,
+        looped: true,
+        ..Recipe::empty(clock)
+    };
+    let memory = memory.unwrap_or_else(|| Memory::standard(outline.world.element, outline.touches_memory));
+    let (program, mut count) = (recipe.build(), 1);
+    // Longer and longer, until a call takes its time.
+    let mut call = 0;
+    while call < CALL && count < MOST {
+        let samples = executor.run(&batch(&program, &memory, count, 1))?;
+        call = usual(&samples);
+        if call < CALL {
+            count *= 2;
+        }
+    }
+    // A batch takes no longer where an iteration is longer than a call should be.
+    let rounds = (u64::from(ROUNDS) * CALL / call.max(CALL)).max(1) as u32;
+    let batch = batch(&program, &memory, count, rounds);
+    let mut told = Some(started);
+    let (mut ran, mut first, mut last) = (0, None, 0);
+    while !stop.load(Ordering::Acquire) || told.is_some() {
+        let samples = executor.run(&batch)?;
+        // What else runs on that CPU makes calls longer, and is no work of this.
+        if executor.exclusive().known() != Some(&false) {
+            ran += usual(&samples) * samples.len() as u64;
+        }
+        first = first.or(samples.first().map(|sample| sample.start));
+        last = samples.last().map_or(last, |sample| sample.end);
+        // Whoever started it may be gone.
+        told.take().map(|started| started.send(()));
+    }
+    let whole = last.saturating_sub(first.unwrap_or(last));
+    Ok(if whole > 0 { (ran as f64 / whole as f64).min(1.0) } else { 0.0 })
+}
+
+/// What a call usually takes.
+fn usual(samples: &[Sample]) -> u64 {
+    let mut calls: Vec<u64> = samples.iter().map(|sample| sample.end.saturating_sub(sample.start)).collect();
+    calls.sort_unstable();
+    calls.get(calls.len() / 2).copied().unwrap_or_default()
+}
+
+/// Calls of the program's loop.
+fn batch(program: &Program, memory: &Memory, count: u64, rounds: u32) -> Batch {
+    let layout = Layout {
+        code: vec![Placed { program: 0, offset: 0 }],
+        round: vec![Call { place: 0, loop_count: count }],
+        data: vec![0; memory.areas.len()],
+        seed: count,
+    };
+    Batch {
+        programs: vec![program.clone()],
+        warm_up: 0,
+        rounds,
+        layouts: vec![layout],
+        memory: memory.clone(),
+        delay: DELAY,
+        deadline: LIMIT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list;
+    use cyclescope_core::machine::Machine;
+
+    /// A CPU that this process may use.
+    fn cpu() -> Option<u32> {
+        let machine = Machine::detect();
+        let usable = (list::DEFAULT.check)(&machine).is_ok();
+        machine.target.filter(|_| usable).map(|target| target.cpu)
+    }
+
+    #[test]
+    fn a_call_that_something_else_interrupts_counts_as_a_usual_one() {
+        let calls = [10, 11, 10, 5000, 10].map(|took| Sample { start: 7, end: 7 + took });
+        assert_eq!((usual(&calls), usual(&[])), (10, 0));
+    }
+
+    #[test]
+    fn code_runs_until_it_is_stopped() {
+        let Some(cpu) = cpu() else { return };
+        for text in ["add rax, rbx", "mov rbx, [r14]; mov [r14 + 8], rbx"] {
+            let companion = Companion::start(&Snippet::parse(text).unwrap(), cpu).unwrap();
+            let share = companion.stop().unwrap();
+            assert!(share > 0.0 && share <= 1.0, "{text}: {share}");
+        }
+    }
+
+    #[test]
+    fn what_can_not_run_is_an_error_at_once() {
+        let Some(cpu) = cpu() else { return };
+        let start =
+            |text, cpu| Companion::start(&Snippet::parse(text).unwrap(), cpu).unwrap_err().to_string();
+        assert!(start("ud2", cpu).contains("SIGILL"));
+        assert!(start("1: jmp 1b", cpu).contains("did not end"));
+        assert!(start("nop", 1_000_000).contains("CPU 1000000"));
+    }
+}

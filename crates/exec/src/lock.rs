@@ -1,0 +1,280 @@
+//! An advisory lock per CPU, so that two runs do not measure on one CPU at the same time.
+//!
+//! The lock is held for one batch, not for the executor's life: several executors, of one process or of many,
+//! take turns on a CPU, and no executor waits for itself. A waiting run holds a second lock, the queue's, so that
+//! a run whose batches follow each other closely cannot starve another. The kernel releases an `flock` when the
+//! process ends in any way.
+//!
+//! Whoever may open a lock file may hold it, other users too: a run waits for it once for its patience, then measures on
+//! and says that it was not alone. Nobody can keep another run from measuring.
+
+use cyclescope_core::machine::fact::Fact;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// State of the lock when the last batch began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockState {
+    /// No other run used the CPU.
+    Taken,
+    /// Another run kept the lock longer than this run waits; both ran at the same time.
+    Busy,
+    /// The lock could not be opened, for this reason; other runs were not detected.
+    Missing(String),
+}
+
+impl LockState {
+    /// Whether no other run of this library used the CPU.
+    pub fn exclusive(&self) -> Fact<bool> {
+        match self {
+            LockState::Taken => Fact::Known(true),
+            LockState::Busy => Fact::Known(false),
+            LockState::Missing(why) => Fact::unknown(format!("there is no lock: {why}")),
+        }
+    }
+}
+
+/// The lock of one CPU, held for one batch after another.
+#[derive(Debug)]
+pub struct CpuLock {
+    /// Lock files of the queue and of the CPU.
+    files: Result<[OwnedFd; 2], Errno>,
+    patience: Duration,
+    state: LockState,
+}
+
+/// Replaces a deadline that is too long for `Instant`.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
+
+/// The moment at which a deadline that starts now ends.
+pub(super) fn until(deadline: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(deadline).unwrap_or(now + LONGEST)
+}
+
+/// Interval at which a waiting run tries the lock again.
+const POLL: Duration = Duration::from_micros(200);
+
+impl CpuLock {
+    /// The lock of a CPU, not yet held; batches wait for it for `patience`.
+    pub fn open(cpu: usize, patience: Duration) -> CpuLock {
+        let files = open_files(cpu);
+        CpuLock { files, patience, state: LockState::Taken }
+    }
+
+    /// State of the lock when the last batch began.
+    pub fn state(&self) -> &LockState {
+        &self.state
+    }
+
+    /// Takes the lock, or continues without it when the patience is over.
+    pub fn begin(&mut self) {
+        // A run that kept the lock through one wait may be stopped: later batches do not wait for it again.
+        let patience = match self.state {
+            LockState::Busy => Duration::ZERO,
+            _ => self.patience,
+        };
+        self.state = self.take(patience);
+    }
+
+    fn take(&self, patience: Duration) -> LockState {
+        let [queue, cpu] = match &self.files {
+            Ok(files) => files,
+            Err(errno) => return LockState::Missing(std::io::Error::from(*errno).to_string()),
+        };
+        let until = Instant::now() + patience;
+        let taken = wait_for(queue, until).and_then(|queued| Ok(queued && wait_for(cpu, until)?));
+        let _ = rustix::fs::flock(queue, FlockOperation::Unlock);
+        match taken {
+            Ok(true) => LockState::Taken,
+            Ok(false) => LockState::Busy,
+            Err(errno) => LockState::Missing(std::io::Error::from(errno).to_string()),
+        }
+    }
+
+    /// Releases the lock.
+    pub fn release(&self) {
+        if let Ok([_, cpu]) = &self.files {
+            let _ = rustix::fs::flock(cpu, FlockOperation::Unlock);
+        }
+    }
+}
+
+/// Whether the lock was taken in time; an error where the system has no such locks, or refuses them.
+fn wait_for(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() >= until => return Ok(false),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(POLL),
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Directories for lock files, the first that can be used counts. Root's has files that no user can remove, or deny to
+/// others by their rights; the system's directory for temporary files is there for users where root has not measured on
+/// that CPU since the machine was started. In the last one a user meets no other.
+fn directories() -> [Option<PathBuf>; 3] {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    // An empty one would be the root directory.
+    [Some(ROOTS.into()), Some("/tmp".into()), own.filter(|directory| directory.is_absolute())]
+}
+
+/// Root's directory, made by its first run.
+const ROOTS: &str = "/run/cyclescope";
+
+/// Opens the lock files of a CPU: that of the queue, and its own.
+fn open_files(cpu: usize) -> Result<[OwnedFd; 2], Errno> {
+    if rustix::process::geteuid().is_root() {
+        // Where it is there, or can't be made, opening it shows whether it is of use.
+        let _ = rustix::fs::mkdir(ROOTS, Mode::from(0o755));
+    }
+    let mut failed = Errno::NOENT;
+    for directory in directories().into_iter().flatten() {
+        match open_in(&directory, cpu) {
+            Ok(files) => return Ok(files),
+            Err(errno) => failed = errno,
+        }
+    }
+    Err(failed)
+}
+
+fn open_in(directory: &Path, cpu: usize) -> Result<[OwnedFd; 2], Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    if !is_safe(&rustix::fs::fstat(&directory)?, rustix::process::geteuid().as_raw()) {
+        return Err(Errno::PERM);
+    }
+    let file = |end: &str| open_file(&directory, &format!("cyclescope-cpu-{cpu}.{end}"));
+    Ok([file("queue")?, file("lock")?])
+}
+
+/// Whether nobody but root and this user can remove or replace what others made in a directory.
+fn is_safe(directory: &Stat, user: u32) -> bool {
+    const STICKY: u32 = 0o1000;
+    const OTHERS_WRITE: u32 = 0o022;
+    let mode = directory.st_mode;
+    [0, user].contains(&directory.st_uid) && (mode & OTHERS_WRITE == 0 || mode & STICKY != 0)
+}
+
+/// Opens a lock file in a directory where anyone may have put anything by that name: no links, no pipes, and
+/// for reading only, which is enough for a lock on another user's file.
+fn open_file(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let open = |flags| rustix::fs::openat(directory, name, flags, Mode::from(0o644));
+    // First without CREATE: the kernel may refuse that on another user's file (fs.protected_regular).
+    let file = match open(flags) {
+        Err(Errno::NOENT) => match open(flags | OFlags::CREATE | OFlags::EXCL) {
+            Err(Errno::EXIST) => open(flags)?,
+            created => {
+                let created = created?;
+                // Others need to read it, whatever this user's mask is. Where this fails they have no lock, and say so.
+                let _ = rustix::fs::fchmod(&created, Mode::from(0o644));
+                created
+            }
+        },
+        other => other?,
+    };
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A folder of one test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let folder = std::env::temp_dir().join(format!("cyclescope-lock-{name}-{}", std::process::id()));
+            std::fs::create_dir(&folder).expect("a new folder");
+            Folder(folder)
+        }
+
+        fn lock(&self) -> CpuLock {
+            CpuLock { files: open_in(&self.0, 3), patience: Duration::ZERO, state: LockState::Taken }
+        }
+
+        fn set_mode(&self, mode: u32) {
+            std::fs::set_permissions(&self.0, PermissionsExt::from_mode(mode)).expect("the owner may");
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_second_waits_until_the_first_lets_go() {
+        let folder = Folder::new("turns");
+        let (first, second, mut late) = (folder.lock(), folder.lock(), folder.lock());
+        assert_eq!(first.take(Duration::ZERO), LockState::Taken);
+        assert_eq!(second.take(Duration::from_millis(2)), LockState::Busy);
+        late.begin();
+        assert_eq!(late.state(), &LockState::Busy);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| second.take(Duration::from_secs(20)));
+            std::thread::sleep(Duration::from_millis(5));
+            first.release();
+            assert_eq!(waiting.join().expect("the waiting thread"), LockState::Taken);
+        });
+    }
+
+    #[test]
+    fn who_holds_the_lock_delays_another_run_once() {
+        let folder = Folder::new("held");
+        let (holder, mut run) = (folder.lock(), folder.lock());
+        assert_eq!(holder.take(Duration::ZERO), LockState::Taken);
+        run.patience = Duration::from_millis(300);
+        let begun = Instant::now();
+        run.begin();
+        assert!(begun.elapsed() >= run.patience && run.state() == &LockState::Busy);
+        run.patience = Duration::from_secs(3600);
+        (0..1000).for_each(|_| run.begin());
+        assert_eq!(run.state(), &LockState::Busy);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        let folder = Folder::new("kinds");
+        let name = folder.0.join("cyclescope-cpu-3.queue");
+        std::os::unix::fs::symlink("/etc/hostname", &name).expect("a link");
+        assert_eq!(open_in(&folder.0, 3).map(|_| ()), Err(Errno::LOOP));
+        std::fs::remove_file(&name).expect("the link is removed");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &name, Mode::from(0o666)).expect("a pipe");
+        assert_eq!(open_in(&folder.0, 3).map(|_| ()), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_directory_where_others_may_remove_files_is_passed_over() {
+        let folder = Folder::new("safe");
+        for (mode, good) in [(0o755, true), (0o700, true), (0o777, false), (0o775, false), (0o1777, true)] {
+            folder.set_mode(mode);
+            assert_eq!(open_in(&folder.0, 3).map(|_| ()).is_ok(), good, "{mode:o}");
+        }
+        let facts = rustix::fs::stat(&folder.0).expect("a folder");
+        assert!(is_safe(&facts, facts.st_uid) && (facts.st_uid == 0 || !is_safe(&facts, facts.st_uid + 1)));
+    }
+
+    #[test]
+    fn others_may_read_the_files_whatever_the_mask() {
+        let folder = Folder::new("mask");
+        let before = rustix::process::umask(Mode::from(0o077));
+        let opened = open_in(&folder.0, 3);
+        rustix::process::umask(before);
+        opened.expect("the files are made");
+        let mode = rustix::fs::stat(folder.0.join("cyclescope-cpu-3.lock")).expect("a file").st_mode;
+        assert_eq!(mode & 0o777, 0o644);
+    }
+}

@@ -1,0 +1,120 @@
+//! Offers: the name of an executor on the command line, and what is known before it is opened.
+
+use super::capabilities::Capabilities;
+use super::contract::Executor;
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::{Error, RunError, Unavailable};
+use cyclescope_core::machine::Machine;
+use std::fmt;
+use std::time::Duration;
+
+/// An executor that can be opened by its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    /// Name in records and on the command line.
+    pub name: &'static str,
+    /// Description for help.
+    pub about: &'static str,
+    /// Where its code runs, such as `ring 0`.
+    pub place: &'static str,
+    /// Whether [`OpenOptions::force`] has an effect.
+    pub takes_force: bool,
+    /// Capabilities on a machine, as far as they are known before the executor is opened.
+    pub capabilities: fn(&Machine) -> Capabilities,
+    /// Checks whether the executor works on this machine; the error gives the reason.
+    pub check: fn(&Machine) -> Result<(), Unavailable>,
+    /// Checks whether the executor accepts a snippet, regardless of the machine; the flag says whether it is looped.
+    pub judge: fn(&Snippet, bool) -> Result<(), RunError>,
+    /// Opens the executor for the target CPU of a machine.
+    pub open: fn(&Machine, &OpenOptions) -> Opened,
+}
+
+/// Options for opening an executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Whether programs read the core-cycles counter with RDPMC.
+    pub counter: bool,
+    /// Time that batches wait for another run on the CPU before they run beside it.
+    pub patience: Duration,
+    /// Whether code that may not end runs although there is no second CPU to end it.
+    pub force: bool,
+    /// Whether code calls functions of this process, where there is one: it runs in a copy of it then.
+    pub functions: bool,
+    /// Whether all code comes from this program itself: no snippet and no function of the user's.
+    pub own_code: bool,
+    /// Bytes of memory that called functions may get from the system, where there is one; `None` refuses them any.
+    pub heap: Option<u64>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions {
+            counter: false,
+            patience: Duration::from_secs(30),
+            force: false,
+            functions: false,
+            own_code: false,
+            heap: None,
+        }
+    }
+}
+
+/// An executor, or why it was not opened.
+pub type Opened = Result<Box<dyn Executor>, OpenError>;
+
+/// Opens an executor when it is called.
+pub type Open = Box<dyn Fn() -> Result<Box<dyn Executor>, Error>>;
+
+/// Opens no executor: for a study whose answers are recorded.
+pub fn closed() -> Open {
+    Box::new(|| Err(RunError::Replay { how: "no executor is opened".to_string() }.into()))
+}
+
+impl Offer {
+    /// A function that opens the executor.
+    pub fn opening(&'static self, machine: &Machine, options: OpenOptions) -> Open {
+        let machine = machine.clone();
+        Box::new(move || Ok((self.open)(&machine, &options)?))
+    }
+}
+
+/// Why an executor was not opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenError {
+    /// The machine lacks a requirement.
+    Unavailable(Unavailable),
+    /// The machine has all requirements, and opening failed.
+    Failed(RunError),
+}
+
+impl From<Unavailable> for OpenError {
+    fn from(error: Unavailable) -> OpenError {
+        OpenError::Unavailable(error)
+    }
+}
+
+impl From<RunError> for OpenError {
+    fn from(error: RunError) -> OpenError {
+        OpenError::Failed(error)
+    }
+}
+
+impl From<OpenError> for Error {
+    fn from(error: OpenError) -> Error {
+        match error {
+            OpenError::Unavailable(error) => error.into(),
+            OpenError::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Unavailable(error) => error.fmt(f),
+            OpenError::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}

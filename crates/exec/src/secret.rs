@@ -1,0 +1,15 @@
+//! Random numbers that no snippet can know: they show whether it overwrote memory that is not its own.
+
+use cyclescope_core::error::RunError;
+
+/// A number from the system's source of random numbers.
+pub(super) fn random() -> Result<u64, RunError> {
+    let mut bytes = [0; 8];
+    // SAFETY: writes at most as many bytes as the array has.
+    let filled = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if filled != bytes.len() as isize {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(RunError::call("drawing a random number", "getrandom", errno));
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}

@@ -1,0 +1,395 @@
+//! The memory areas of programs: from their description to what the worker maps.
+//!
+//! The initial contents of an area are in a file without a name, its source, that the caller writes and the worker can
+//! only read. An area of which few pages are touched is a private mapping of its source: a written page is copied, and
+//! dropping the copies makes the area fresh. Any other area is the worker's own memory, into which it copies the
+//! source. All areas are mapped before the worker's sandbox closes, so that a batch with a memory of another shape gets
+//! a new worker, while a memory that differs only in contents keeps the worker.
+//!
+//! The caller reserves the addresses: so it knows whether a fixed address is free, and a new worker has the same ones.
+
+mod common;
+mod pages;
+
+use super::regions::{Mapping, failed, map_shared, memory_file, reserve};
+use crate::{ObtainedPages, PlacedArea};
+use common::common;
+use cyclescope_code::program::memory::{
+    Address, Area, Frames, HUGE_PAGE, Lifetime, Memory, PAGE, Pages, Present,
+};
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_worker::area::{AreaSetup, Backing, NO_REGISTER, Orders};
+use cyclescope_worker::view::GUARD;
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// Mappings of one process that this leaves to others, of those that the kernel allows (`vm.max_map_count`).
+const OTHER_MAPPINGS: u64 = 4096;
+
+/// Initial contents of areas.
+struct Source {
+    file: OwnedFd,
+    bytes: usize,
+    /// Which area's contents it has: the first one that uses it.
+    area: usize,
+}
+
+/// All that decides on mappings: memories that are equal in this are served by one worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shape {
+    bytes: u64,
+    pages: Pages,
+    frames: Frames,
+    address: Address,
+    register: Option<u8>,
+    backing: Kind,
+    /// The area whose source it uses.
+    source: usize,
+    source_bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Template,
+    Copied,
+    Repeated,
+}
+
+impl Shape {
+    fn of(memory: &Memory, number: usize) -> Shape {
+        let area = &memory.areas[number];
+        let sparse = area.present == Present::AtPointer && area.pages == Pages::Small;
+        let backing = match area.frames {
+            Frames::Repeated(_) | Frames::Common(_) => Kind::Repeated,
+            Frames::Own if sparse => Kind::Template,
+            Frames::Own => Kind::Copied,
+        };
+        let source_bytes = match (backing, area.word()) {
+            (Kind::Copied | Kind::Repeated, Some(_)) => PAGE,
+            _ => area.frame_bytes(),
+        };
+        // A ring's contents depend on its address, so that no two rings are the same.
+        let same = |other: &Area| {
+            other.bytes == area.bytes
+                && other.frames == area.frames
+                && other.fill == area.fill
+                && other.pages == area.pages
+                && other.present == area.present
+        };
+        let shared = area.word().and_then(|_| memory.areas[..number].iter().position(same));
+        Shape {
+            bytes: area.bytes,
+            pages: area.pages,
+            frames: area.frames,
+            address: area.address,
+            register: area.pointer.map(|pointer| pointer.register),
+            backing,
+            source: shared.unwrap_or(number),
+            source_bytes,
+        }
+    }
+}
+
+/// The areas of one memory, as files and addresses.
+struct Made {
+    /// The last memory of which an area was used.
+    memory: Memory,
+    /// Those of the last batch.
+    lifetimes: Vec<Lifetime>,
+    shapes: Vec<Shape>,
+    sources: Vec<Source>,
+    /// Reserved addresses, kept free of anything else of this process.
+    _reservations: Vec<Mapping>,
+    setups: Vec<AreaSetup>,
+    /// The physical pages of areas that repeat them, or have them in common with others.
+    _frames: Vec<Arc<OwnedFd>>,
+    obtained: Vec<ObtainedPages>,
+    /// Whether sources have the contents that the memory describes.
+    written: bool,
+    /// Whether areas whose contents are kept hold at least what they held at first.
+    begun: bool,
+}
+
+/// The memory areas of one executor. They outlive its workers.
+#[derive(Default)]
+pub(super) struct Areas(Option<Made>);
+
+impl Areas {
+    /// Makes files and addresses for a memory that has been checked. True where the worker has to be replaced, for it
+    /// has mapped another one.
+    pub(super) fn adopt(&mut self, memory: &Memory) -> Result<bool, RunError> {
+        let shapes: Vec<Shape> = (0..memory.areas.len()).map(|area| Shape::of(memory, area)).collect();
+        let renewed = match &mut self.0 {
+            Some(made) if made.shapes == shapes => false,
+            _ => {
+                // Its addresses may be wanted again.
+                self.0 = None;
+                self.0 = Some(Made::new(memory, shapes)?);
+                true
+            }
+        };
+        let made = self.0.as_mut().expect("it has just been made");
+        made.hold(memory)?;
+        Ok(renewed)
+    }
+
+    /// The addresses of all areas.
+    pub(super) fn addresses(&self) -> Vec<u64> {
+        self.setups().iter().map(|setup| setup.address).collect()
+    }
+
+    /// Mappings of a new worker.
+    pub(super) fn setups(&self) -> &[AreaSetup] {
+        self.0.as_ref().map_or(&[], |made| &made.setups)
+    }
+
+    /// A new worker has mapped them: what it obtained, as it says in the text of its `/proc/self/smaps`, which is empty
+    /// where no area has huge pages.
+    pub(super) fn mapped(&mut self, smaps: &str) -> Result<(), Unavailable> {
+        let Some(made) = &mut self.0 else { return Ok(()) };
+        made.begun = false;
+        let obtain = |setup: &AreaSetup| match setup.huge {
+            true => pages::obtained(smaps, setup.address, setup.bytes as u64),
+            false => Ok(ObtainedPages::Small),
+        };
+        made.obtained = made.setups.iter().map(obtain).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Areas that the worker prepares for the next command.
+    pub(super) fn orders(&self) -> Orders {
+        let mut orders = Orders::default();
+        let Some(made) = &self.0 else { return orders };
+        for (number, lifetime) in made.lifetimes.iter().enumerate() {
+            let bit = 1 << number;
+            match lifetime {
+                Lifetime::Fresh => orders.refresh |= bit,
+                Lifetime::Kept if !made.begun => orders.begin |= bit,
+                Lifetime::Kept => {}
+                Lifetime::Unused => continue,
+            }
+            orders.touch |= bit;
+        }
+        orders
+    }
+
+    /// A command has ended well.
+    pub(super) fn began(&mut self) {
+        if let Some(made) = &mut self.0 {
+            made.begun = true;
+        }
+    }
+
+    /// Addresses of the areas, and the kinds of their pages.
+    pub(super) fn placed(&self) -> Vec<PlacedArea> {
+        let Some(made) = &self.0 else { return Vec::new() };
+        let placed = |(setup, pages): (&AreaSetup, &ObtainedPages)| PlacedArea {
+            address: setup.address,
+            pages: *pages,
+        };
+        made.setups.iter().zip(&made.obtained).map(placed).collect()
+    }
+}
+
+impl Made {
+    fn new(memory: &Memory, shapes: Vec<Shape>) -> Result<Made, RunError> {
+        let places = Places::reserve(memory, &shapes)?;
+        let mut sources: Vec<Source> = Vec::new();
+        let mut frames = Vec::new();
+        let mut setups = Vec::new();
+        for (number, (area, shape)) in memory.areas.iter().zip(&shapes).enumerate() {
+            if shape.source == number {
+                let bytes = shape.source_bytes as usize;
+                sources.push(Source { file: memory_file("cyclescope-area", bytes)?, bytes, area: number });
+            }
+            let source = sources.iter().find(|source| source.area == shape.source);
+            let source = source.expect("the source of an earlier area, or its own").file.as_raw_fd();
+            let backing = match shape.backing {
+                Kind::Template => Backing::Template,
+                Kind::Copied => Backing::Copied,
+                Kind::Repeated => {
+                    let bytes = area.frame_bytes() as usize;
+                    let file = match area.frames {
+                        Frames::Common(number) => common(number, bytes)?,
+                        _ => Arc::new(memory_file("cyclescope-frames", bytes)?),
+                    };
+                    let fd = file.as_raw_fd();
+                    frames.push(file);
+                    Backing::Repeated { fd, bytes }
+                }
+            };
+            setups.push(AreaSetup {
+                address: places.areas[number],
+                bytes: area.mapped_bytes() as usize,
+                huge: area.pages == Pages::Huge,
+                backing,
+                source,
+                source_at: places.sources[number],
+                source_bytes: shape.source_bytes as usize,
+                register: shape.register.map_or(NO_REGISTER, usize::from),
+            });
+        }
+        let obtained = vec![ObtainedPages::Small; setups.len()];
+        Ok(Made {
+            memory: memory.clone(),
+            lifetimes: Vec::new(),
+            shapes,
+            sources,
+            _reservations: places.reservations,
+            setups,
+            _frames: frames,
+            obtained,
+            written: false,
+            begun: false,
+        })
+    }
+
+    /// Sees to it that sources hold what a memory of this shape says. One of which nothing is used changes none: it
+    /// often goes between two others that are the same.
+    fn hold(&mut self, memory: &Memory) -> Result<(), RunError> {
+        let lifetimes: Vec<Lifetime> = memory.areas.iter().map(|area| area.lifetime).collect();
+        if self.lifetimes != lifetimes {
+            self.begun = false;
+            self.lifetimes = lifetimes;
+        }
+        let unused = self.lifetimes.iter().all(|lifetime| *lifetime == Lifetime::Unused);
+        let same = |(one, other): (&Area, &Area)| one.fill == other.fill;
+        if unused || self.written && self.memory.areas.iter().zip(&memory.areas).all(same) {
+            return Ok(());
+        }
+        self.begun = false;
+        self.written = false;
+        self.memory.clone_from(memory);
+        self.write_sources()
+    }
+
+    fn write_sources(&mut self) -> Result<(), RunError> {
+        for source in &self.sources {
+            let area = &self.memory.areas[source.area];
+            // So that there is an error instead of a signal where memory is short.
+            let mode = rustix::fs::FallocateFlags::empty();
+            rustix::fs::fallocate(&source.file, mode, 0, source.bytes as u64)
+                .map_err(failed("filling the memory areas", "fallocate"))?;
+            let mut mapping = map_shared(&source.file, source.bytes)?;
+            // SAFETY: just made so.
+            let bytes = unsafe { mapping.bytes_mut() };
+            match area.word() {
+                Some(word) => {
+                    bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&word.to_le_bytes()))
+                }
+                None => area.write(self.setups[source.area].address, bytes),
+            }
+        }
+        self.written = true;
+        Ok(())
+    }
+}
+
+/// Addresses for areas, and for sources that the worker copies from.
+struct Places {
+    areas: Vec<u64>,
+    /// 0 where the worker does not map the source by itself.
+    sources: Vec<u64>,
+    reservations: Vec<Mapping>,
+}
+
+impl Places {
+    fn reserve(memory: &Memory, shapes: &[Shape]) -> Result<Places, RunError> {
+        limit_mappings(&memory.areas).map_err(RunError::Unavailable)?;
+        let mut reservations = Vec::new();
+        for (number, area) in memory.areas.iter().enumerate() {
+            let Address::Fixed(address) = area.address else { continue };
+            let reserved = reserve(Some(address), area.mapped_bytes() as usize);
+            reservations
+                .push(reserved.map_err(|errno| not_there(number, address, area.mapped_bytes(), errno))?);
+        }
+        // Offsets in one stretch, which begins on a huge page.
+        let mut end = GUARD as u64;
+        let mut take = |bytes: u64, alignment: u64| {
+            let at = end.next_multiple_of(alignment);
+            end = at + bytes + GUARD as u64;
+            at
+        };
+        let free: Vec<Option<u64>> = memory
+            .areas
+            .iter()
+            .map(|area| (area.address == Address::Free).then(|| take(area.mapped_bytes(), area.page_bytes())))
+            .collect();
+        let copied: Vec<Option<u64>> = shapes
+            .iter()
+            .map(|shape| {
+                let bytes = shape.source_bytes.next_multiple_of(PAGE);
+                (shape.backing != Kind::Template).then(|| take(bytes, PAGE))
+            })
+            .collect();
+        let huge = memory.areas.iter().any(|area| area.pages == Pages::Huge);
+        let alignment = if huge { HUGE_PAGE } else { PAGE };
+        let stretch = reserve(None, (end + alignment) as usize)
+            .map_err(failed("reserving addresses for the memory areas", "mmap"))?;
+        let start = stretch.start().next_multiple_of(alignment);
+        reservations.push(stretch);
+        let fixed = |area: &Area| match area.address {
+            Address::Fixed(address) => address,
+            Address::Free => 0,
+        };
+        let areas = memory.areas.iter().zip(&free);
+        Ok(Places {
+            areas: areas.map(|(area, offset)| offset.map_or(fixed(area), |at| start + at)).collect(),
+            sources: copied.iter().map(|offset| offset.map_or(0, |at| start + at)).collect(),
+            reservations,
+        })
+    }
+}
+
+/// Why an area can't be at its fixed address.
+fn not_there(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError {
+    let (why, remedy) = match errno {
+        Errno::EXIST => (
+            format!("{} is there in this process", pages::occupant(address, bytes)),
+            "choose another address, such as one above 0x100000000000".to_string(),
+        ),
+        Errno::PERM | Errno::ACCESS => (
+            "the kernel lets nothing be that low (vm.mmap_min_addr)".to_string(),
+            "choose an address of 0x10000 or above".to_string(),
+        ),
+        _ => return failed("reserving the fixed address of a memory area", "mmap")(errno),
+    };
+    RunError::Unavailable(Unavailable { what: format!("area {number} at address {address:#x}"), why, remedy })
+}
+
+/// An error where the repeated pages of all areas take more mappings, one for each repetition, than the kernel allows.
+fn limit_mappings(areas: &[Area]) -> Result<(), Unavailable> {
+    let allowed = pages::most_mappings().saturating_sub(OTHER_MAPPINGS);
+    let mut wanted = 0;
+    for (number, area) in areas.iter().enumerate() {
+        if area.frames == Frames::Own {
+            continue;
+        }
+        let what = format!("area {number} of pages that are mapped more than once");
+        if area.pages == Pages::Huge {
+            return Err(Unavailable {
+                what,
+                why: "this executor does that with pages of 4 KiB only".to_string(),
+                remedy: "ask for small pages".to_string(),
+            });
+        }
+        wanted += area.mapped_bytes().div_ceil(area.frame_bytes());
+        if wanted > allowed {
+            return Err(Unavailable {
+                what,
+                why: format!(
+                    "the repeated pages up to there take {wanted} mappings, and {allowed} are allowed"
+                ),
+                remedy: format!(
+                    "repeat more physical pages, or allow more mappings: sysctl -w vm.max_map_count={}",
+                    wanted + OTHER_MAPPINGS
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

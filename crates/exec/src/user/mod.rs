@@ -1,0 +1,403 @@
+//! The user-mode executor: snippets run in a pinned child process behind a sandbox.
+//!
+//! The child is a worker, with an executable of its own (`cyclescope_worker`). It maps shared memory at addresses that
+//! the caller chose, gives up its rights, files, signals and system calls, and then runs commands: all layouts of a batch in
+//! one round trip. The caller writes code through a mapping of its own; the worker can execute it but not write.
+//!
+//! Where code calls functions, and where the system runs no executable from memory, the worker's executable is mapped
+//! into a copy of the calling program instead. Libraries that are loaded when such a worker is made are in it too, at the
+//! same addresses, and their functions can be called, as long as they make no system calls but, where that is allowed,
+//! those that get memory. Make such an executor early: copying a program that uses much memory takes long (about 10 ms per
+//! GiB in small pages).
+//!
+//! A fault, a hang or a damaged fence ends the worker and is reported as a typed error; the next batch gets a
+//! new worker. So does a batch without the code of the last one, which may have changed its worker: what a snippet does
+//! reaches no other. This guards against stray stores, wild jumps, any instruction, any system call. It does not guard
+//! against an attacker who measures himself, for code can write the readings that it is judged by, and VMCALL and VMMCALL
+//! reach the hypervisor unnoticed.
+
+mod areas;
+mod batch;
+mod faults;
+mod filter;
+mod options;
+mod patience;
+mod process;
+mod regions;
+mod setup;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use cyclescope_worker::sandbox::MOST_CPUS as MAX_CPUS;
+pub use faults::signal_name;
+pub use options::UserOptions;
+
+use super::lock::{CpuLock, LockState};
+use super::{
+    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, PlacedArea, Ring,
+    Room, Sample, Timing, random,
+};
+use areas::Areas;
+use batch::Chunk;
+use cyclescope_code::context::{AREA_REGISTERS, Element};
+use cyclescope_code::program::Program;
+use cyclescope_code::program::memory::{Memory, STANDARD_BYTES};
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::fact::Fact;
+use cyclescope_worker::command::{Answer, Command, FENCE_COUNTER, FENCES, Status, outcome};
+use cyclescope_worker::{sandbox, view};
+use patience::{Overtime, Patience};
+use process::{End, NotStarted, Waited, Worker};
+use regions::Regions;
+use setup::Origin;
+use std::collections::BTreeSet;
+use std::ptr;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Time limit for the set-up of a worker.
+const SETUP_TIME: Duration = Duration::from_secs(10);
+
+/// This executor on offer.
+pub const OFFER: Offer = Offer {
+    name: "user",
+    about: "A sandboxed process",
+    place: "user mode",
+    takes_force: false,
+    capabilities,
+    // Where the TSC is forbidden, so is the system's clock, which deadlines need.
+    check: |machine| machine.tsc.require(),
+    // The sandbox survives any code.
+    judge: |_, _| Ok(()),
+    open: |machine, options| {
+        let OpenOptions { counter, patience, functions, own_code, heap, .. } = *options;
+        let cpu = machine.target_cpu() as usize;
+        let options = UserOptions { cpu, counter, patience, functions, own_code, heap };
+        Ok(Box::new(User::spawn_on(machine.clone(), &options)?))
+    },
+};
+
+/// Capabilities of a [`User`] executor on a machine.
+pub fn capabilities(machine: &Machine) -> Capabilities {
+    Capabilities {
+        executor: OFFER.name,
+        ring: Ring::Three,
+        timing: Timing::on(machine),
+        library: Ok(()),
+        control_registers: Err(Lack {
+            why: "it writes a control register, which only ring 0 may",
+            remedy: "add --executor kernel, or choose another clock (--clock list)",
+        }),
+        cycle_counter: CycleCounter::AskSystem,
+        aperf: Fact::Known(false),
+        room: Fact::Known(Room {
+            arena: view::ARENA,
+            areas: vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()],
+        }),
+    }
+}
+
+/// Runs batches in a child process of its own.
+pub struct User {
+    options: UserOptions,
+    capabilities: Capabilities,
+    machine: Machine,
+    regions: Regions,
+    areas: Areas,
+    worker: Option<Worker>,
+    /// What the worker was made in.
+    origin: Origin,
+    /// Why the system does not run the worker's executable, where it doesn't.
+    not_executed: Option<i32>,
+    /// The code that the worker may have run.
+    ran: BTreeSet<Vec<u8>>,
+    sequence: u32,
+    fault: Option<FaultReport>,
+    lock: CpuLock,
+}
+
+impl User {
+    /// Makes an executor and its first worker, on the machine that this process runs on.
+    pub fn spawn(options: &UserOptions) -> Result<User, RunError> {
+        // A CPU that may not be used is the worker's to report.
+        let machine = Machine::detect_on(options.cpu as u32).unwrap_or_else(|_| Machine::detect());
+        User::spawn_on(machine, options)
+    }
+
+    /// Makes an executor for a machine whose facts are known.
+    pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<User, RunError> {
+        if options.cpu >= MAX_CPUS {
+            let why = format!("there is no CPU {}", options.cpu);
+            return Err(RunError::machinery(sandbox::STEPS[sandbox::PIN as usize], why, "see --cpu"));
+        }
+        let regions = Regions::new()?;
+        let mut areas = Areas::default();
+        // Most batches have this one, so that the first finds its worker ready.
+        areas.adopt(&Memory::standard(Element::default(), false))?;
+        let mut user = User {
+            options: options.clone(),
+            capabilities: capabilities(&machine),
+            machine,
+            regions,
+            areas,
+            worker: None,
+            origin: if options.functions { Origin::Copy } else { Origin::Own },
+            not_executed: None,
+            ran: BTreeSet::new(),
+            sequence: 0,
+            fault: None,
+            lock: CpuLock::open(options.cpu, options.patience),
+        };
+        user.ensure_worker()?;
+        Ok(user)
+    }
+
+    /// The process number of the worker, while there is one.
+    pub fn worker_pid(&self) -> Option<i32> {
+        self.worker.as_ref().map(Worker::pid)
+    }
+
+    fn status(&self) -> *mut Status {
+        self.regions.shared().status()
+    }
+
+    /// The last answer, as it is now: code that the worker runs may write it at any time.
+    fn answer(&self) -> Answer {
+        // SAFETY: mapped as long as `self`; all fields are numbers.
+        unsafe { ptr::addr_of!((*self.status()).answer).read_volatile() }
+    }
+
+    /// Waits until the worker has come to the end of a command.
+    fn wait(&self, worker: &Worker, sequence: u32, spin: bool, until: Instant) -> Waited {
+        // SAFETY: mapped as long as `self`, and accessed atomically on both sides.
+        worker.wait(unsafe { &(*self.status()).done }, sequence, spin, until)
+    }
+
+    /// Whether the worker runs on another CPU than this thread does now.
+    fn elsewhere(&self) -> bool {
+        // SAFETY: takes no pointers.
+        unsafe { libc::sched_getcpu() != self.options.cpu as i32 }
+    }
+
+    fn ensure_worker(&mut self) -> Result<(), RunError> {
+        let here = std::thread::current().id();
+        if self.worker.as_ref().is_some_and(|worker| worker.made_by == here && !worker.has_ended()) {
+            return Ok(());
+        }
+        // The kernel chooses where a new process has its stack: where our addresses are in one case of many thousands.
+        const TRIES: u32 = 8;
+        let mut last = None;
+        for _ in 0..TRIES {
+            match self.make_worker() {
+                Err(RunError::System { errno: libc::EEXIST, doing }) => last = Some(doing),
+                made => return made,
+            }
+        }
+        let doing = last.unwrap_or_default();
+        let why = format!("something is at its addresses, {TRIES} times");
+        Err(RunError::machinery(doing, why, "choose other addresses, or none, for the memory areas"))
+    }
+
+    fn make_worker(&mut self) -> Result<(), RunError> {
+        self.worker = None;
+        self.ran.clear();
+        // SAFETY: mapped, and no worker is running.
+        unsafe { (*self.status()).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
+        let mut start =
+            |origin| Worker::start(&mut self.regions, &self.areas, &self.options, origin, self.sequence);
+        let started = match start(self.origin) {
+            Err(NotStarted::NotExecuted(errno)) => {
+                log::info!(
+                    "the worker's executable is not run: {}",
+                    std::io::Error::from_raw_os_error(errno)
+                );
+                self.not_executed = Some(errno);
+                self.origin = Origin::Copy;
+                start(self.origin)
+            }
+            started => started,
+        };
+        let mut worker = match started {
+            Ok(worker) => worker,
+            Err(NotStarted::Failed(error)) => return Err(error),
+            Err(NotStarted::NotExecuted(errno)) => return Err(End::Exited(errno).of_setup()),
+        };
+        match self.wait(&worker, self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
+            Waited::Done if self.answer().outcome == outcome::DONE => {}
+            Waited::Done => {
+                let answer = self.answer();
+                let step = sandbox::STEPS.get(answer.detail as usize);
+                let doing = step.copied().unwrap_or("setting the worker up");
+                return Err(match setup::call_name(answer.address as i64) {
+                    Some(name) => RunError::call(doing, name, answer.errno),
+                    None => RunError::System { doing, errno: answer.errno },
+                });
+            }
+            Waited::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIME.as_millis() as u64 }),
+            Waited::Ended => return Err(worker.end().of_setup()),
+        }
+        self.check_areas()?;
+        self.worker = Some(worker);
+        Ok(())
+    }
+
+    /// Sees to it that the next batch finds a worker that can run it, and that no code of other batches has changed.
+    fn suit(&mut self, batch: &Batch) -> Result<(), RunError> {
+        if self.areas.adopt(&batch.memory).inspect_err(|_| self.worker = None)? {
+            self.worker = None;
+        }
+        let copy = self.options.functions || self.not_executed.is_some() || batch.calls_library();
+        let origin = if copy { Origin::Copy } else { Origin::Own };
+        let codes: BTreeSet<Vec<u8>> = batch.programs.iter().map(Program::foreign_code).collect();
+        if origin != self.origin || !self.options.own_code && !self.ran.is_subset(&codes) {
+            self.worker = None;
+        }
+        self.origin = origin;
+        self.ensure_worker()?;
+        self.ran = codes;
+        Ok(())
+    }
+
+    /// Records the kinds of pages that the worker's areas got; an error where they are not the requested ones.
+    fn check_areas(&mut self) -> Result<(), RunError> {
+        let length = (self.answer().address as usize).min(view::SAMPLES);
+        // SAFETY: mapped as long as `self`; the worker has written this number of entries and waits.
+        let text = unsafe { std::slice::from_raw_parts(self.regions.shared().samples, length) };
+        self.areas.mapped(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
+    }
+
+    /// Runs some layouts of a batch, within the time limit.
+    fn run_chunk(
+        &mut self,
+        batch: &Batch,
+        chunk: &Chunk,
+        patience: &mut Patience,
+    ) -> Result<Vec<Sample>, RunError> {
+        let canary = random()?;
+        let samples = chunk.write(batch, &mut self.regions, &self.areas, canary);
+        let spin = self.elsewhere();
+        let sequence = self.sequence.wrapping_add(1);
+        self.sequence = sequence;
+        let command: *mut Command = self.regions.command();
+        // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new sequence number.
+        let word = unsafe {
+            ptr::addr_of_mut!((*command).spin).write(spin as u32);
+            ptr::addr_of_mut!((*self.status()).answer.outcome).write_volatile(outcome::RUNNING);
+            &(*command).sequence
+        };
+        word.store(sequence, Ordering::Release);
+        process::futex_wake(word);
+        let Some(mut worker) = self.worker.take() else {
+            return Err(RunError::WorkerLost { how: "there is none".to_owned() });
+        };
+        loop {
+            match self.wait(&worker, sequence, spin, patience.until()) {
+                Waited::Done => break,
+                Waited::Late => match patience.over() {
+                    Overtime::Busy => {}
+                    Overtime::Hung => {
+                        worker.end();
+                        return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
+                    }
+                    Overtime::Stopped => {
+                        worker.end();
+                        return Err(stopped());
+                    }
+                },
+                Waited::Ended => return Err(worker.end().error()),
+            }
+        }
+        let readings = self.regions.samples(samples);
+        self.check(batch, chunk, samples, canary)?;
+        self.worker = Some(worker);
+        self.areas.began();
+        Ok(readings)
+    }
+
+    /// Turns the worker's answer into an error, if it is one.
+    fn check(&mut self, batch: &Batch, chunk: &Chunk, samples: usize, canary: u64) -> Result<(), RunError> {
+        let answer = self.answer();
+        if answer.outcome == outcome::FAULT {
+            let arena = self.regions.in_worker(view::ARENA_AT);
+            let fault = faults::name(&answer, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
+            let cause = faults::cause(&answer, &fault, &batch.programs);
+            let (signal, address, instruction) = (fault.signal, fault.address, fault.instruction.clone());
+            self.fault = Some(fault);
+            return Err(RunError::Fault { signal, address, instruction, cause });
+        }
+        // Only a forged answer says so where there is no counter.
+        if self.options.counter && answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
+            let why = "something took it away while the code ran";
+            let remedy = "another run uses it; wait until that has ended";
+            return Err(RunError::machinery("keeping the core-cycles counter", why, remedy));
+        }
+        if answer.outcome == outcome::FENCE {
+            let fence = FENCES.get(answer.detail as usize).copied().unwrap_or("the status block");
+            return Err(RunError::DirtyCanary { fence });
+        }
+        // SAFETY: mapped as long as `self`.
+        let damaged = unsafe { self.regions.shared().damaged_fence(samples, canary) };
+        match damaged {
+            Some(fence) => Err(RunError::DirtyCanary { fence: FENCES[fence as usize] }),
+            None if answer.outcome != outcome::DONE => {
+                Err(RunError::DirtyCanary { fence: "the status block" })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// A worker that is there and does not run.
+fn stopped() -> RunError {
+    let why = "its process got no processor time";
+    let remedy =
+        "something stopped it: SIGSTOP, a debugger or a frozen control group; let it go on, and run again";
+    RunError::machinery("running the snippet", why, remedy)
+}
+
+impl Executor for User {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        self.fault = None;
+        batch.memory.check().map_err(RunError::BadBatch)?;
+        let chunks = batch::split(batch)?;
+        self.suit(batch)?;
+        self.lock.begin();
+        let pid = self.worker.as_ref().map_or(0, Worker::pid);
+        let mut patience = Patience::new(pid, batch.deadline);
+        let result = chunks
+            .iter()
+            .try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(|samples| take(&samples)));
+        self.lock.release();
+        result
+    }
+
+    fn renew(&mut self) {
+        self.worker = None;
+    }
+
+    fn areas(&self) -> Vec<PlacedArea> {
+        self.areas.placed()
+    }
+
+    fn last_fault(&self) -> Option<&FaultReport> {
+        self.fault.as_ref()
+    }
+
+    fn own_process(&self) -> Fact<bool> {
+        Fact::Known(!self.options.functions && self.not_executed.is_none())
+    }
+
+    fn lock_state(&self) -> Option<&LockState> {
+        Some(self.lock.state())
+    }
+}

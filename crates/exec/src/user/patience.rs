@@ -1,0 +1,122 @@
+//! How long a worker may take, by the processor time that it got: on a busy machine the time that passes says little.
+
+use crate::lock;
+use std::time::{Duration, Instant};
+
+/// A worker that gets no processor time for so long does not run: a busy machine shares its time in fractions of a second,
+/// however long the code may take.
+const STOPPED: Duration = Duration::from_secs(3);
+/// The processor time is looked at no more often.
+const LEAST: Duration = Duration::from_millis(10);
+
+/// The time limit of a worker.
+pub(super) struct Patience {
+    limit: Duration,
+    /// The worker's processor time as a clock; none where the system refuses it.
+    clock: Option<libc::clockid_t>,
+    /// That clock at the start.
+    start: Duration,
+    /// What the worker had got when it was last looked at, and when that was less.
+    seen: (Duration, Instant),
+    until: Instant,
+}
+
+/// What follows when the time is over.
+pub(super) enum Overtime {
+    /// It got less processor time than the limit: wait on.
+    Busy,
+    /// It used the limit up.
+    Hung,
+    /// It does not run.
+    Stopped,
+}
+
+impl Patience {
+    /// A limit that begins now.
+    pub(super) fn new(pid: i32, limit: Duration) -> Patience {
+        let mut clock = 0;
+        // SAFETY: the clock's number lives through the call.
+        let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
+        let clock = known.then_some(clock).filter(|clock| read(*clock).is_some());
+        let start = clock.and_then(read).unwrap_or_default();
+        let seen = (Duration::ZERO, Instant::now());
+        Patience { limit, clock, start, seen, until: lock::until(look_after(limit)) }
+    }
+
+    /// When to call `over`.
+    pub(super) fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Asks what follows when `until` has passed.
+    pub(super) fn over(&mut self) -> Overtime {
+        let Some(now) = self.clock.and_then(read) else {
+            // By the time that passed alone.
+            let left = self.limit.saturating_sub(self.seen.1.elapsed());
+            self.until = lock::until(look_after(left));
+            return if left.is_zero() { Overtime::Hung } else { Overtime::Busy };
+        };
+        let used = now.saturating_sub(self.start);
+        if used >= self.limit {
+            return Overtime::Hung;
+        }
+        let (before, when) = self.seen;
+        if used > before {
+            self.seen = (used, Instant::now());
+        } else if when.elapsed() >= STOPPED {
+            return Overtime::Stopped;
+        }
+        self.until = lock::until(look_after(self.limit - used));
+        Overtime::Busy
+    }
+}
+
+/// When to look at the processor time again, where this much of the limit is left.
+fn look_after(left: Duration) -> Duration {
+    left.clamp(LEAST, STOPPED)
+}
+
+fn read(clock: libc::clockid_t) -> Option<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure lives through the call.
+    let done = unsafe { libc::clock_gettime(clock, &mut time) } == 0;
+    done.then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_run_is_told_in_seconds_whatever_the_limit() {
+        let mut sleeping = std::process::Command::new("sleep").arg("60").spawn().expect("it is installed");
+        let mut long = Patience::new(sleeping.id() as i32, Duration::from_secs(100_000));
+        let begun = Instant::now();
+        let told = loop {
+            std::thread::sleep(long.until().saturating_duration_since(Instant::now()));
+            match long.over() {
+                // Its start took some.
+                Overtime::Busy => assert!(begun.elapsed() < 20 * STOPPED, "still waiting"),
+                told => break told,
+            }
+        };
+        sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
+        assert!(matches!(told, Overtime::Stopped));
+    }
+
+    #[test]
+    fn without_processor_time_to_look_at_the_limit_is_one_of_time() {
+        let of = |limit| Patience { clock: None, ..Patience::new(std::process::id() as i32, limit) };
+        assert!(matches!(of(Duration::from_secs(1000)).over(), Overtime::Busy));
+        assert!(matches!(of(Duration::ZERO).over(), Overtime::Hung));
+    }
+
+    #[test]
+    fn the_limit_is_one_of_processor_time() {
+        let own = std::process::id() as i32;
+        let mut long = Patience::new(own, Duration::from_secs(1000));
+        assert!(matches!(long.over(), Overtime::Busy), "little of it was used");
+        let mut none = Patience::new(own, Duration::ZERO);
+        assert!(matches!(none.over(), Overtime::Hung));
+    }
+}

@@ -1,0 +1,212 @@
+//! What a worker is told before it exists.
+
+use super::areas::Areas;
+use super::filter;
+use super::options::UserOptions;
+use super::regions::Regions;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_worker::kernel::call;
+use cyclescope_worker::setup::{Foreign, MOST_FOREIGN, MOST_STEPS, Setup, UNLIMITED};
+use cyclescope_worker::view;
+use perf_event_open_sys::bindings as abi;
+use std::mem::size_of;
+use std::ptr;
+
+/// The process that a worker is made in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// One of its own, which has nothing but the worker's executable.
+    Own,
+    /// A copy of this process.
+    Copy,
+}
+
+/// Writes all that the next worker needs to know. No worker may be running.
+pub(super) fn write(
+    regions: &mut Regions,
+    areas: &Areas,
+    options: &UserOptions,
+    origin: Origin,
+    sequence: u32,
+) -> Result<(), RunError> {
+    // The C library's own function takes no error into account.
+    // SAFETY: takes no pointers.
+    let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
+    if caller < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(RunError::call("starting the worker", "getpid", errno));
+    }
+    let copy = origin == Origin::Copy;
+    let foreign = if copy { foreign_mappings()? } else { Vec::new() };
+    if foreign.len() > MOST_FOREIGN {
+        let why = format!("this process shares {} mappings with others", foreign.len());
+        return Err(RunError::machinery("starting the worker", why, "share fewer"));
+    }
+    let pieces = regions.pieces();
+    let view = regions.in_worker(0);
+    let filter = filter::filter(copy, options.heap.is_some());
+    assert!(filter.len() <= MOST_STEPS, "the filter is of this program");
+    let into = regions.setup();
+    // SAFETY: the region is mapped for writing and large enough for a setup with this number of foreign mappings; zeros
+    // are a setup, but for what is written here. No worker reads it.
+    unsafe {
+        into.cast::<u8>().write_bytes(0, size_of::<Setup>());
+        let setup = &mut *into;
+        setup.view = view;
+        setup.pieces = pieces;
+        for (number, area) in areas.setups().iter().enumerate() {
+            setup.areas[number] = *area;
+        }
+        setup.area_count = areas.setups().len();
+        setup.cpu = options.cpu;
+        setup.counts = options.counter;
+        ptr::from_mut(&mut setup.event).cast::<abi::perf_event_attr>().write(event());
+        setup.caller = caller;
+        for (place, step) in setup.filter.iter_mut().zip(&filter) {
+            *place = std::mem::transmute::<libc::sock_filter, u64>(*step);
+        }
+        setup.filter_steps = filter.len();
+        setup.data_limit = match options.heap {
+            Some(heap) if copy => data_limit(areas, heap),
+            _ => UNLIMITED,
+        };
+        setup.files = files_limit();
+        setup.copy = copy;
+        setup.rseq = if copy { rseq() } else { 0 };
+        setup.rseq_bytes = rseq_bytes();
+        setup.avx = std::is_x86_feature_detected!("avx");
+        setup.fsgsbase = has_fsgsbase();
+        setup.sequence = sequence;
+        setup.foreign_count = foreign.len();
+        ptr::copy_nonoverlapping(foreign.as_ptr(), into.add(1).cast::<Foreign>(), foreign.len());
+    }
+    Ok(())
+}
+
+/// The name of a system call of the set-up.
+pub(super) fn call_name(number: i64) -> Option<&'static str> {
+    const NAMES: [(i64, &str); 18] = [
+        (call::PRCTL, "prctl"),
+        (call::ARCH_PRCTL, "arch_prctl"),
+        (call::GETPPID, "getppid"),
+        (call::CAPGET, "capget"),
+        (call::CAPSET, "capset"),
+        (call::SETGROUPS, "setgroups"),
+        (call::SETRESGID, "setresgid"),
+        (call::SETRESUID, "setresuid"),
+        (call::SCHED_SETAFFINITY, "sched_setaffinity"),
+        (call::PRLIMIT64, "prlimit64"),
+        (call::CLOSE_RANGE, "close_range"),
+        (call::CLOSE, "close"),
+        (call::MUNMAP, "munmap"),
+        (call::SIGALTSTACK, "sigaltstack"),
+        (call::RT_SIGACTION, "rt_sigaction"),
+        (call::RT_SIGPROCMASK, "rt_sigprocmask"),
+        (call::SECCOMP, "seccomp"),
+        (call::PERF_EVENT_OPEN, "perf_event_open"),
+    ];
+    NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
+/// The event of the core-cycles counter: core cycles in user mode.
+fn event() -> abi::perf_event_attr {
+    let mut event = abi::perf_event_attr {
+        size: size_of::<abi::perf_event_attr>() as u32,
+        type_: abi::PERF_TYPE_HARDWARE,
+        config: abi::PERF_COUNT_HW_CPU_CYCLES.into(),
+        ..Default::default()
+    };
+    event.set_exclude_kernel(1);
+    event.set_exclude_hv(1);
+    event.set_pinned(1);
+    event
+}
+const _: () = assert!(size_of::<abi::perf_event_attr>() <= size_of::<[u64; 32]>());
+const _: () =
+    assert!(std::mem::offset_of!(abi::perf_event_mmap_page, index) == cyclescope_worker::counter::INDEX_AT);
+
+/// Address of what this thread's C library has registered with rseq(2); 0 where it has not, or does not say.
+fn rseq() -> usize {
+    rseq_offset().map_or(0, |offset| {
+        let thread: *const u8;
+        // SAFETY: the thread pointer lies at the address that it points to (System V ABI, x86-64, thread-local storage).
+        unsafe {
+            std::arch::asm!("mov {}, fs:[0]", out(reg) thread, options(nostack, readonly, preserves_flags));
+        }
+        thread.wrapping_offset(offset) as usize
+    })
+}
+
+/// Bytes that C libraries register: as many as the kernel uses, in units of 32, the size of the first version (glibc,
+/// `sysdeps/unix/sysv/linux/dl-parse_auxv.h`).
+fn rseq_bytes() -> usize {
+    const UNIT: usize = 32;
+    /// `AT_RSEQ_FEATURE_SIZE` (Linux, `auxvec.h`).
+    const USED: libc::c_ulong = 27;
+    // SAFETY: reads a number from the auxiliary vector; 0 where there is none.
+    let used = unsafe { libc::getauxval(USED) } as usize;
+    used.max(1).next_multiple_of(UNIT)
+}
+
+/// Its distance from the thread pointer.
+pub(super) fn rseq_offset() -> Option<isize> {
+    // SAFETY: the names are NUL-terminated; the C library's variables are numbers that never change (glibc, `sys/rseq.h`).
+    let (offset, size) = unsafe {
+        let offset = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()).cast::<isize>();
+        let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+        (offset.as_ref()?, size.as_ref()?)
+    };
+    // No bytes are registered where the kernel has refused it, or the user has asked for that.
+    (*size != 0).then_some(*offset)
+}
+
+/// Bytes of memory of its own (`RLIMIT_DATA`) that a worker may have, with a heap of this size: a copy of what this process
+/// has, and the areas.
+fn data_limit(areas: &Areas, heap: u64) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let here = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let areas: u64 = areas.setups().iter().map(|area| (area.bytes + area.source_bytes) as u64).sum();
+    1024 * here.unwrap_or(0u64) + areas + view::LEN as u64 + heap
+}
+
+/// A number above those of all open files.
+fn files_limit() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes to the structure alone. rustix panics where the call is refused.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    let limit = if known { usize::try_from(limit.rlim_cur).unwrap_or(MOST_FILES) } else { MOST_FILES };
+    limit.min(MOST_FILES)
+}
+
+/// Closing files one by one takes 0.1 µs for each number.
+const MOST_FILES: usize = 1 << 16;
+
+/// Whether user code may execute RDFSBASE and its kin: bit 1 of AT_HWCAP2 (Linux, x86 `hwcap2.h`).
+pub(super) fn has_fsgsbase() -> bool {
+    // SAFETY: reads a number from the auxiliary vector.
+    unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 }
+}
+
+/// The host program's shared mappings, which a wild store in the worker would reach.
+fn foreign_mappings() -> Result<Vec<Foreign>, RunError> {
+    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| {
+        RunError::Unavailable(Unavailable {
+            what: "a sandboxed process".to_string(),
+            why: format!("reading /proc/self/maps failed: {error}"),
+            remedy: "mount the proc file system: `mount -t proc proc /proc`; containers have it unless told otherwise"
+                .to_string(),
+        })
+    })?;
+    let shared = |line: &str| {
+        let (range, rest) = line.split_once(' ')?;
+        if rest.as_bytes().get(3) != Some(&b's') {
+            return None;
+        }
+        let (start, end) = range.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        Some(Foreign { start, bytes: usize::from_str_radix(end, 16).ok()? - start })
+    };
+    Ok(maps.lines().filter_map(shared).collect())
+}

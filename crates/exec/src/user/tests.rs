@@ -1,0 +1,564 @@
+//! Snippets that know where the harness keeps its own things, and what the caller must notice.
+
+use super::{User, UserOptions, batch, setup};
+use crate::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use cyclescope_code::clock::Clock;
+use cyclescope_code::context::{AREA_REGISTERS, Context, Element};
+use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::{Program, Recipe};
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::Machine;
+use cyclescope_worker::command::{FENCED_AT, FENCES};
+use cyclescope_worker::view;
+use std::mem::offset_of;
+use std::time::Duration;
+
+pub(super) fn spawn() -> User {
+    spawn_with(UserOptions::default())
+}
+
+/// With these options, on some CPU.
+fn spawn_with(options: UserOptions) -> User {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
+    User::spawn(&UserOptions { cpu, ..options }).expect("a worker")
+}
+
+/// An executor that runs code of any batch in one worker, in a process of its own or in a copy of this one.
+pub(super) fn one_worker(functions: bool) -> User {
+    spawn_with(UserOptions { functions, own_code: true, ..UserOptions::default() })
+}
+
+pub(super) fn once(snippet: &[u8]) -> Program {
+    // It needs nothing but x86-64: LFENCE is part of SSE2.
+    let clock = Clock::named("lfence-rdtsc-lfence").expect("the clock exists");
+    Recipe { snippet, copies: 1, ..Recipe::empty(clock) }.build()
+}
+
+pub(super) fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
+    let length = program.len().next_multiple_of(64) as u32;
+    let layouts = (0..layouts as u32).map(|index| Layout {
+        code: vec![Placed { program: 0, offset: index * length }],
+        round: vec![Call { place: 0, loop_count: 1 }],
+        data: vec![0; 5],
+        seed: u64::from(index),
+    });
+    Batch {
+        programs: vec![program],
+        warm_up: 0,
+        rounds,
+        layouts: layouts.collect(),
+        memory: Memory::standard(Element::F64, true),
+        delay: DELAY,
+        deadline: Duration::from_secs(10),
+    }
+}
+
+fn run(user: &mut User, snippet: &[u8]) -> Result<Vec<Sample>, RunError> {
+    user.run(&batch_of(once(snippet), 1, 1))
+}
+
+/// `mov rax, address; mov [rax], rax`
+fn store_to(address: u64) -> Vec<u8> {
+    [&[0x48, 0xb8][..], &address.to_le_bytes(), &[0x48, 0x89, 0x00]].concat()
+}
+
+#[track_caller]
+fn assert_still_runs(user: &mut User) {
+    let samples = run(user, &[0x90]).expect("a nop runs");
+    assert!(samples[0].end > samples[0].start);
+}
+
+#[test]
+fn a_store_to_each_fence_is_noticed() {
+    let mut user = spawn();
+    let gpr = FENCED_AT + offset_of!(Context, gpr);
+    let targets = [
+        (view::CONTEXT_AT, 0),
+        (view::CONTEXT_AT + 4088, 0),
+        (view::STATUS_AT + 504, 1),
+        (view::STATUS_AT + 4088, 1),
+        (view::SAMPLES_AT + 56, 2),
+        (view::SAMPLES_AT + 64 + 16, 2),
+        (view::CONTEXT_AT + gpr + 8 * 9, 3),
+    ];
+    for (target, fence) in targets {
+        let address = user.regions.in_worker(target);
+        let result = run(&mut user, &store_to(address));
+        assert_eq!(result, Err(RunError::DirtyCanary { fence: FENCES[fence] }), "{target:#x}");
+        assert!(user.worker.is_none(), "the worker is replaced");
+        assert_still_runs(&mut user);
+    }
+}
+
+/// Runs one snippet, then another in the same worker.
+fn run_after(first: &[u8], second: &[u8]) -> Result<Vec<Sample>, RunError> {
+    let mut user = one_worker(false);
+    run(&mut user, first).expect("the first snippet ends");
+    run(&mut user, second)
+}
+
+#[track_caller]
+fn assert_cleared(dirty: &[u8], detect: &[u8]) {
+    let seen = run(&mut spawn(), &[dirty, detect].concat());
+    assert!(matches!(seen, Err(RunError::Fault { signal: "SIGILL", .. })), "not seen: {seen:?}");
+    assert_eq!(run_after(dirty, detect).map(|samples| samples.len()), Ok(1));
+}
+
+#[test]
+fn flags_do_not_outlive_a_call() {
+    for flag in [1u32 << 18, 1 << 14, 1 << 10] {
+        let flag = flag.to_le_bytes();
+        // pushfq; or dword [rsp], flag; popfq
+        let dirty = [&[0x9c, 0x81, 0x0c, 0x24][..], &flag, &[0x9d]].concat();
+        // pushfq; pop rax; test eax, flag; jz +2; ud2
+        let detect = [&[0x9c, 0x58, 0xa9][..], &flag, &[0x74, 0x02, 0x0f, 0x0b]].concat();
+        assert_cleared(&dirty, &detect);
+    }
+}
+
+#[test]
+fn segment_bases_do_not_outlive_a_call() {
+    if !super::setup::has_fsgsbase() {
+        cyclescope_skipped::skipped("user code cannot set segment bases here");
+        return;
+    }
+    for (write, read) in [(0xd0, 0xc0), (0xd8, 0xc8)] {
+        // mov eax, 0x12345678; wrfsbase rax (or wrgsbase)
+        let dirty = [0xb8, 0x78, 0x56, 0x34, 0x12, 0xf3, 0x48, 0x0f, 0xae, write];
+        // rdfsbase rax (or rdgsbase); cmp eax, 0x12345678; jne +2; ud2
+        let detect = [0xf3, 0x48, 0x0f, 0xae, read, 0x3d, 0x78, 0x56, 0x34, 0x12, 0x75, 0x02, 0x0f, 0x0b];
+        assert_cleared(&dirty, &detect);
+    }
+}
+
+#[test]
+fn upper_vector_parts_do_not_outlive_a_call() {
+    if !std::is_x86_feature_detected!("avx2") {
+        cyclescope_skipped::skipped("no AVX2");
+        return;
+    }
+    // vpcmpeqd ymm0, ymm0, ymm0
+    let dirty = [0xc5, 0xfd, 0x76, 0xc0];
+    // vextractf128 xmm1, ymm0, 1; vptest xmm1, xmm1; jz +2; ud2
+    let detect = [0xc4, 0xe3, 0x7d, 0x19, 0xc1, 0x01, 0xc4, 0xe2, 0x79, 0x17, 0xc9, 0x74, 0x02, 0x0f, 0x0b];
+    assert_cleared(&dirty, &detect);
+}
+
+#[test]
+fn a_fault_on_the_signal_stack_is_reported() {
+    let mut user = spawn();
+    // Too near to its end for another frame.
+    let low = user.regions.in_worker(view::SIGNAL_STACK_AT) + 512;
+    // mov rsp, low; ud2
+    let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
+    let result = run(&mut user, &snippet);
+    assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
+}
+
+#[test]
+fn code_runs_on_the_cpu_that_was_asked_for() {
+    if !Machine::detect().features.rdtscp() {
+        return cyclescope_skipped::skipped("no RDTSCP to ask the CPU's number by");
+    }
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    for cpu in (0..1024).filter(|cpu| allowed.is_set(*cpu)).take(4) {
+        // rdtscp; and ecx, 0xfff; cmp ecx, cpu; je +2; ud2: Linux keeps the number in TSC_AUX
+        let snippet = [
+            &[0x0f, 0x01, 0xf9, 0x81, 0xe1, 0xff, 0x0f, 0, 0, 0x81, 0xf9][..],
+            &(cpu as u32).to_le_bytes(),
+            &[0x74, 0x02, 0x0f, 0x0b],
+        ]
+        .concat();
+        let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+        assert_eq!(run(&mut user, &snippet).map(|samples| samples.len()), Ok(1));
+        let pid = user.worker.as_ref().expect("a worker").pid();
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        let pinned = rustix::thread::sched_getaffinity(Some(pid)).expect("the worker's affinity");
+        assert!(pinned.count() == 1 && pinned.is_set(cpu));
+    }
+}
+
+#[test]
+fn a_worker_keeps_no_files_and_ignores_ctrl_c() {
+    keeps_no_files(false);
+    keeps_no_files(true);
+}
+
+fn keeps_no_files(functions: bool) {
+    let (read, write) = rustix::pipe::pipe().expect("a pipe");
+    let user = one_worker(functions);
+    drop(write);
+    let mut end = [0];
+    rustix::io::ioctl_fionbio(&read, true).expect("a read that does not wait");
+    // Workers of other tests, forked meanwhile, have the pipe for a moment.
+    let closed = (0..2000).any(|_| {
+        std::thread::sleep(Duration::from_millis(1));
+        rustix::io::read(&read, &mut end) == Ok(0)
+    });
+    assert!(closed, "the worker keeps the pipe open");
+    let worker = user.worker.as_ref().expect("a worker");
+    worker.signal(rustix::process::Signal::INT);
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!worker.has_ended());
+}
+
+#[test]
+fn a_jump_past_the_end_reading_is_noticed() {
+    let mut user = spawn();
+    let length = 5;
+    let program = once(&[0x90; 5]);
+    // mov rsp, [rip+…] is the first instruction behind the clock's end.
+    let exit = program.code()[program.body().end..].windows(3).position(|bytes| bytes == [0x48, 0x8b, 0x25]);
+    let distance = program.body().end + exit.expect("an exit") - program.body().start - length;
+    let jump = [&[0xe9][..], &(distance as u32).to_le_bytes()].concat();
+    assert_eq!(run(&mut user, &jump), Err(RunError::DirtyCanary { fence: FENCES[4] }));
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn commands_and_code_cannot_be_written() {
+    let mut user = spawn();
+    let in_worker =
+        [view::COMMAND_AT, view::ARENA_AT + 4096, view::STACK_TOP].map(|at| user.regions.in_worker(at));
+    let around = [user.areas.addresses()[0] - 8, user.areas.addresses()[4] + (1 << 20)];
+    for address in in_worker.into_iter().chain(around) {
+        let result = run(&mut user, &store_to(address));
+        assert!(
+            matches!(result, Err(RunError::Fault { signal: "SIGSEGV", address: at, .. }) if at == address),
+            "{result:?}"
+        );
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
+fn a_smashed_stack_of_the_harness_is_a_fault() {
+    let mut user = spawn();
+    let return_rsp = user.regions.in_worker(view::CONTEXT_AT + FENCED_AT + offset_of!(Context, return_rsp));
+    // mov rax, return_rsp; mov rdi, [rax]; mov ecx, 16; rep stosq
+    let smash = [
+        &[0x48, 0xb8][..],
+        &return_rsp.to_le_bytes(),
+        &[0x48, 0x8b, 0x38, 0xb9, 16, 0, 0, 0, 0xf3, 0x48, 0xab],
+    ]
+    .concat();
+    let result = run(&mut user, &smash);
+    assert!(matches!(result, Err(RunError::Fault { signal: "SIGSEGV", .. })), "{result:?}");
+    assert_still_runs(&mut user);
+}
+
+/// A page of this process, with `unmap` for its end.
+fn page(flags: i32) -> u64 {
+    // SAFETY: a new mapping touches no other memory.
+    let page = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_READ | libc::PROT_WRITE,
+            flags | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    page as u64
+}
+
+/// Ends a page, in which nothing may have been written.
+fn unmap(page: u64) {
+    // SAFETY: mapped by `page`, and unmapped once.
+    unsafe {
+        assert_eq!((page as *const u64).read_volatile(), 0);
+        libc::munmap(page as *mut libc::c_void, 4096);
+    }
+}
+
+#[test]
+fn a_worker_has_no_memory_of_the_host_program() {
+    let mut user = spawn();
+    for flags in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
+        let page = page(flags);
+        user.renew();
+        // mov rax, page; mov rax, [rax]
+        let load = [&[0x48, 0xb8][..], &page.to_le_bytes(), &[0x48, 0x8b, 0x00]].concat();
+        let result = run(&mut user, &load);
+        assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == page), "{result:?}");
+        unmap(page);
+    }
+}
+
+#[test]
+fn a_copy_of_the_host_program_shares_no_memory_with_it() {
+    let mut user = one_worker(true);
+    let (shared, private) = (page(libc::MAP_SHARED), page(libc::MAP_PRIVATE));
+    // The worker was there before the mappings; the next one is made after them.
+    user.renew();
+    let result = run(&mut user, &store_to(shared));
+    assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == shared), "{result:?}");
+    assert!(run(&mut user, &store_to(private)).is_ok());
+    unmap(shared);
+    unmap(private);
+}
+
+#[test]
+fn functions_of_the_host_program_can_be_called() {
+    // sub rsp, 8; mov rax, strtol; xor esi, esi; mov edx, 99; call rax; add rsp, 8: an invalid base makes
+    // it set errno, which is thread-local
+    let strtol = libc::strtol as *const () as u64;
+    let snippet = [
+        &[0x48, 0x83, 0xec, 0x08, 0x48, 0xb8][..],
+        &strtol.to_le_bytes(),
+        &[0x31, 0xf6, 0xba, 99, 0, 0, 0, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08],
+    ]
+    .concat();
+    assert_eq!(run(&mut one_worker(true), &snippet).map(|samples| samples.len()), Ok(1));
+}
+
+#[test]
+fn every_layout_finds_fresh_memory() {
+    let mut user = spawn();
+    for element in [Element::F64, Element::F32, Element::F64] {
+        // mov rcx, pattern; cmp [rsi], rcx; je +2; ud2; mov qword [rsi], 0
+        let snippet = [
+            &[0x48, 0xb9][..],
+            &element.pattern().to_le_bytes(),
+            &[0x48, 0x39, 0x0e, 0x74, 0x02, 0x0f, 0x0b, 0x48, 0xc7, 0x06, 0, 0, 0, 0],
+        ]
+        .concat();
+        let run = |user: &mut User, rounds| {
+            let mut batch = batch_of(once(&snippet), 4, rounds);
+            batch.memory = Memory::standard(element, true);
+            user.run(&batch)
+        };
+        assert_eq!(run(&mut user, 1).map(|samples| samples.len()), Ok(4));
+        assert!(matches!(run(&mut user, 2), Err(RunError::Fault { signal: "SIGILL", .. })));
+    }
+}
+
+#[test]
+fn samples_come_in_the_order_in_which_they_were_taken() {
+    let mut user = spawn();
+    let mut batch = batch_of(once(&[0x90]), 5, 7);
+    for layout in &mut batch.layouts {
+        layout.round = vec![Call { place: 0, loop_count: 1 }; 3];
+    }
+    let samples = user.run(&batch).expect("nops run");
+    assert_eq!(samples.len(), 5 * 7 * 3);
+    assert!(samples.iter().all(|sample| sample.start < sample.end));
+    assert!(samples.windows(2).all(|pair| pair[0].end < pair[1].start));
+}
+
+#[test]
+fn area_registers_point_to_lines_that_do_not_alias() {
+    let mut user = spawn();
+    // Each register's address decides which instruction faults: the snippet checks nothing, the test does.
+    let chunk = &batch::split(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
+    chunk.write(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
+    let placed = user.regions.command_bytes(cyclescope_worker::command::LAYOUTS_AT);
+    // SAFETY: a placed layout has just been written there.
+    let placed = unsafe { *placed.cast::<cyclescope_worker::command::PlacedLayout>() };
+    let addresses = AREA_REGISTERS.map(|register| placed.gpr[register]);
+    for (index, address) in addresses.iter().enumerate() {
+        assert_eq!(address % 64, 0);
+        for other in &addresses[..index] {
+            assert!((address % 4096).abs_diff(other % 4096) >= 64);
+        }
+    }
+}
+
+#[test]
+fn layouts_that_overlap_go_in_commands_of_their_own() {
+    let mut batch = batch_of(once(&[0x90]), 3, 1);
+    let parts = |batch: &Batch| batch::split(batch).map(|chunks| chunks.len());
+    assert_eq!(parts(&batch), Ok(1));
+    batch.layouts[1].code[0].offset = batch.layouts[0].code[0].offset + 1;
+    assert_eq!(parts(&batch), Ok(2));
+    assert_eq!(spawn().run(&batch).map(|samples| samples.len()), Ok(3));
+    batch.layouts[1].code[0].offset = cyclescope_worker::view::ARENA as u32 - 1;
+    assert!(parts(&batch).is_err());
+}
+
+#[test]
+fn a_worker_whose_thread_has_ended_is_replaced() {
+    let mut user = std::thread::spawn(spawn).join().expect("the thread ends well");
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn a_worker_that_was_killed_is_replaced() {
+    let mut user = spawn();
+    user.worker.as_mut().map(super::Worker::end);
+    assert_still_runs(&mut user);
+}
+
+#[test]
+fn an_absent_cpu_is_an_error() {
+    let doing = "pinning the worker to the CPU";
+    let refused = |cpu| User::spawn(&UserOptions { cpu, ..UserOptions::default() }).map(|_| ());
+    // The system call says so, but for a number that no call can name.
+    assert_eq!(refused(1023), Err(RunError::System { doing, errno: libc::EINVAL }));
+    assert_eq!(refused(5000), Err(RunError::machinery(doing, "there is no CPU 5000", "see --cpu")));
+}
+
+#[test]
+fn a_stopped_worker_is_told_from_an_endless_loop() {
+    let mut user = spawn();
+    let pid = user.worker_pid().expect("there is one");
+    let pause = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        // SAFETY: takes no pointers; the worker is this process's own and not reaped yet.
+        unsafe { libc::kill(pid, libc::SIGSTOP) };
+    });
+    // jmp $
+    let endless = Batch { deadline: Duration::from_millis(200), ..batch_of(once(&[0xeb, 0xfe]), 1, 1) };
+    let result = user.run(&endless);
+    pause.join().expect("it only sends a signal");
+    let message = result.expect_err("it does not end").to_string();
+    assert!(message.contains("no processor time"), "{message}");
+    assert_still_runs(&mut user);
+}
+
+/// A field of the worker's `/proc/PID/status`.
+fn status_of(user: &User, field: &str) -> String {
+    let pid = user.worker_pid().expect("there is one");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("/proc");
+    let value = |line: &str| Some(line.strip_prefix(field)?.strip_prefix(':')?.trim().to_string());
+    status.lines().find_map(value).unwrap_or_else(|| panic!("no {field} in {status}"))
+}
+
+#[test]
+fn a_worker_has_no_rights() {
+    for functions in [false, true] {
+        let user = one_worker(functions);
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(u64::from_str_radix(&status_of(&user, set), 16), Ok(0), "{set}");
+        }
+        assert_eq!(status_of(&user, "NoNewPrivs"), "1");
+        assert_eq!(status_of(&user, "Seccomp"), "2");
+        // SAFETY: takes no pointers.
+        let root = unsafe { libc::geteuid() } == 0;
+        let maps = std::fs::read_to_string("/proc/self/uid_map").expect("/proc");
+        let everyone = maps.split_whitespace().nth(2).is_some_and(|count| count == "4294967295");
+        if root && everyone {
+            assert_eq!(status_of(&user, "Uid"), "65534\t65534\t65534\t65534");
+            assert_eq!(status_of(&user, "Gid"), "65534\t65534\t65534\t65534");
+            assert_eq!(status_of(&user, "Groups"), "");
+        }
+    }
+}
+
+/// `mov eax, number; mov rdi, …; mov rsi, …; mov rdx, …; mov rcx, CALL_AT; call rcx`
+fn system_call(number: i64, arguments: [u64; 3]) -> Vec<u8> {
+    let load = |prefix: [u8; 2], value: u64| [&prefix[..], &value.to_le_bytes()].concat();
+    let [first, second, third] = arguments;
+    [
+        load([0x48, 0xb8], number as u64),
+        load([0x48, 0xbf], first),
+        load([0x48, 0xbe], second),
+        load([0x48, 0xba], third),
+        load([0x48, 0xb9], view::CALL_AT),
+        vec![0xff, 0xd1],
+    ]
+    .concat()
+}
+
+#[test]
+fn only_what_the_harness_needs_of_system_calls_is_let_through() {
+    const HWPOISON: i32 = 100;
+    let mut user = spawn();
+    let page = user.regions.in_worker(view::THREAD_AT);
+    let word = user.regions.in_worker(view::STATUS_AT + 64);
+    let wake = system_call(libc::SYS_futex, [word, libc::FUTEX_WAKE as u64, 1]);
+    let drop = system_call(libc::SYS_madvise, [page, 4096, libc::MADV_DONTNEED as u64]);
+    for call in [wake, drop] {
+        assert_eq!(run(&mut user, &call).map(|samples| samples.len()), Ok(1));
+    }
+    let futex = |operation: i32| system_call(libc::SYS_futex, [word, operation as u64, 1]);
+    let advice = |advice: i32| system_call(libc::SYS_madvise, [page, 4096, advice as u64]);
+    let refused = [
+        futex(libc::FUTEX_LOCK_PI),
+        futex(libc::FUTEX_REQUEUE),
+        futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG),
+        advice(HWPOISON),
+        advice(HWPOISON + 1),
+        advice(libc::MADV_REMOVE),
+        advice(libc::MADV_DOFORK),
+        system_call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as u64, page, 0]),
+        system_call(libc::SYS_mmap, [0, 4096, libc::PROT_READ as u64]),
+    ];
+    for call in refused {
+        let result = run(&mut user, &call);
+        assert!(matches!(result, Err(RunError::Fault { signal: "SIGSYS", .. })), "{result:?}");
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
+fn code_finds_what_compilers_expect_at_fs() {
+    // mov rax, fs:[0]; mov rcx, fs:[rip-free 0x28]; cmp [rax], rax; je +2; ud2
+    let guard = [0x64, 0x48, 0x8b, 0x0c, 0x25, 0x28, 0, 0, 0];
+    let own = [0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0];
+    let snippet = [&guard[..], &own, &[0x48, 0x39, 0x00, 0x74, 0x02, 0x0f, 0x0b]].concat();
+    for functions in [false, true] {
+        assert_eq!(run(&mut one_worker(functions), &snippet).map(|samples| samples.len()), Ok(1));
+    }
+}
+
+#[test]
+fn the_kernel_writes_nothing_for_the_c_library_in_a_copy() {
+    let Some(offset) = setup::rseq_offset() else {
+        return cyclescope_skipped::skipped("the C library registers nothing with rseq");
+    };
+    // mov eax, fs:[offset + 4] (`cpu_id`, which is the CPU's number while it is registered); inc eax; jz +2; ud2
+    let at = (offset as i32 + 4).to_le_bytes();
+    let snippet = [&[0x64, 0x8b, 0x04, 0x25][..], &at, &[0xff, 0xc0, 0x74, 0x02, 0x0f, 0x0b]].concat();
+    assert_eq!(run(&mut one_worker(true), &snippet).map(|samples| samples.len()), Ok(1));
+}
+
+/// Writes an answer and readings of its own choice, as often as it can.
+fn forger(user: &User) -> Vec<u8> {
+    let status = user.regions.in_worker(view::STATUS_AT + FENCED_AT);
+    let command = user.regions.in_worker(view::COMMAND_AT);
+    // mov rax, status; mov rcx, command; mov dword [rax+4], DONE; again: mov edx, [rcx]; mov [rax], edx; jmp again
+    [
+        &[0x48, 0xb8][..],
+        &status.to_le_bytes(),
+        &[0x48, 0xb9],
+        &command.to_le_bytes(),
+        &[0xc7, 0x40, 0x04, 1, 0, 0, 0, 0x8b, 0x11, 0x89, 0x10, 0xeb, 0xfa],
+    ]
+    .concat()
+}
+
+#[test]
+fn what_forges_its_own_result_reaches_no_other() {
+    let mut user = spawn();
+    let forger = forger(&user);
+    for _ in 0..20 {
+        let result = run(&mut user, &forger);
+        assert!(!matches!(result, Err(RunError::Hung { .. })), "it has answered: {result:?}");
+        // It still runs, and would answer for whatever comes next: such as code that faults.
+        let result = run(&mut user, &[0x0f, 0x0b]);
+        assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?}");
+        assert_still_runs(&mut user);
+    }
+}
+
+#[test]
+fn code_shares_a_worker_with_code_of_its_own_batch_only() {
+    let mut user = spawn();
+    let mut worker_after = |snippet: &[u8]| {
+        run(&mut user, snippet).expect("it runs");
+        user.worker_pid()
+    };
+    let first = worker_after(&[0x90]);
+    assert_eq!(worker_after(&[0x90]), first, "the same code again");
+    assert_ne!(worker_after(&[0x0f, 0x1f, 0x00]), first, "other code");
+    let mut own = one_worker(false);
+    let mut worker_after = |snippet: &[u8]| {
+        run(&mut own, snippet).expect("it runs");
+        own.worker_pid()
+    };
+    assert_eq!(worker_after(&[0x90]), worker_after(&[0x0f, 0x1f, 0x00]), "code of this program's own");
+}

@@ -1,0 +1,102 @@
+//! Batches for the tests.
+
+use cyclescope_code::clock::Clock;
+use cyclescope_code::context::Element;
+use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::{Program, Recipe, World};
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use cyclescope_exec::user::{User, UserOptions};
+use cyclescope_exec::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use cyclescope_measure::ruler::IMUL;
+use cyclescope_measure::{Precision, measure};
+use cyclescope_run::Request;
+use std::time::Duration;
+
+/// The default: the last allowed CPU.
+pub fn cpu() -> usize {
+    let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
+    (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU")
+}
+
+pub fn spawn() -> User {
+    User::spawn(&UserOptions { cpu: cpu(), ..UserOptions::default() }).expect("a worker")
+}
+
+/// A method that needs nothing but x86-64: LFENCE is part of SSE2.
+pub fn clock() -> &'static Clock {
+    Clock::named("lfence-rdtsc-lfence").expect("the clock exists")
+}
+
+/// A snippet once, not looped.
+pub fn once(snippet: &[u8]) -> Program {
+    let world = World { x87: true, avx: std::is_x86_feature_detected!("avx"), ..World::default() };
+    Recipe { world, snippet, copies: 1, ..Recipe::empty(clock()) }.build()
+}
+
+pub fn layout(programs: &[Program], first: usize) -> Layout {
+    let mut at = first;
+    let place = |(number, program): (usize, &Program)| {
+        let here = at;
+        at = (at + program.len()).next_multiple_of(64);
+        Placed { program: number, offset: here as u32 }
+    };
+    let code = programs.iter().enumerate().map(place).collect();
+    let round = (0..programs.len()).map(|place| Call { place, loop_count: 100 }).collect();
+    Layout { code, round, data: vec![0; 5], seed: first as u64 + 1 }
+}
+
+/// One call of each program per round.
+pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
+    let layouts = vec![layout(&programs, 4096)];
+    Batch {
+        programs,
+        warm_up: 1,
+        rounds,
+        layouts,
+        memory: Memory::standard(Element::F64, true),
+        delay: DELAY,
+        deadline,
+    }
+}
+
+/// Runs a snippet once.
+pub fn run_once(user: &mut User, snippet: &[u8], deadline: Duration) -> Result<Vec<Sample>, RunError> {
+    let mut batch = batch(vec![once(snippet)], 1, deadline);
+    batch.warm_up = 0;
+    user.run(&batch)
+}
+
+/// Measurements that may give no number, one after the other, before nothing can be said.
+const ATTEMPTS: u64 = 40;
+/// The half width in core cycles from which on an interval says something: a latency that is off by a twentieth is outside.
+const NARROW: f64 = 0.03;
+/// Time in which a measurement adds layouts until it is as narrow.
+const BUDGET: Duration = Duration::from_millis(60);
+
+/// Asserts that an `imul` takes as long as the ruler's: the first number with a narrow interval must be right. Where other
+/// work leaves no such number, that is left out.
+#[track_caller]
+pub fn assert_measures(user: &mut User, after: &str) {
+    let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
+    for seed in 0..ATTEMPTS {
+        let aim = Some(Precision { cycles: NARROW, share: 0.0, cap: None });
+        let request = Request { quick: true, aim, budget: Some(BUDGET), seed, ..Request::default() };
+        let plan = request.plan(user.capabilities(), user.machine()).expect("a plan");
+        let measured = measure(user, &snippet, &plan).expect("imul runs");
+        let latency = measured.acquisition.shape.imul_latency;
+        let number = measured.estimate.filter(|found| measured.linear && measured.settled && !found.shared);
+        let Some(cost) = number.map(|found| found.cost).filter(|cost| cost.half_width() <= NARROW) else {
+            continue;
+        };
+        // 0.02 core cycles are what the ruler's own error is allowed; at 95 %, three half widths miss in a thousand cases
+        // less than once.
+        let margin = 0.02 + 3.0 * cost.half_width();
+        assert!(
+            (cost.value - latency).abs() <= margin,
+            "after {after}: {cost:?}, and the latency is {latency}"
+        );
+        return;
+    }
+    cyclescope_skipped::left_out(format_args!("no narrow number in {ATTEMPTS} measurements after {after}"));
+}

@@ -1,0 +1,106 @@
+//! Calls and returns, in pairs.
+//!
+//! ```text
+//!     jmp 1f
+//! f:  ret             ; one for all calls, or one for each of some
+//! 1:  lea rbx, [f]    ; where a call goes through a register, or through memory
+//!     mov [r14], rbx
+//!     call f
+//!     call f
+//!     …
+//! ```
+
+use super::body::{About, Body, COPIES, SPACINGS};
+use crate::experiments::experiment::Experiment;
+use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
+
+/// How many functions the calls go to in turn; no more than there are registers for their addresses.
+const FUNCTIONS: [usize; 2] = [1, 4];
+/// Their addresses.
+const ADDRESSES: [Register; 4] = [Register::RBX, Register::RSI, Register::RDI, Register::R8];
+
+/// How the pairs of a body stand.
+#[derive(Debug, Clone, Copy)]
+struct Arrangement {
+    /// Functions that the calls go to in turn.
+    functions: usize,
+    /// Calls in the body.
+    copies: usize,
+    /// Bytes from one call to the next, at least.
+    bytes: usize,
+}
+
+/// A call or a return with its counterpart.
+pub(super) fn pairs(sample: &Instruction) -> Vec<Experiment> {
+    let Ok(plain) = Instruction::with_branch(Code::Call_rel32_64, 0) else { return Vec::new() };
+    // RET imm16 frees nothing: the call pushed no arguments.
+    let (call, back) = match sample.code() {
+        Code::Retnq => (plain, Some(*sample)),
+        Code::Retnq_imm16 => (plain, Instruction::with1(Code::Retnq_imm16, 0).ok()),
+        _ => (*sample, Some(Instruction::with(Code::Retnq))),
+    };
+    let Some(back) = back else { return Vec::new() };
+    let pair = if back.op_count() == 0 { "call and ret" } else { "call and ret 0" };
+    let mut found = Vec::new();
+    for functions in FUNCTIONS {
+        for bytes in [0].into_iter().chain(SPACINGS) {
+            for copies in COPIES {
+                let apart = if bytes == 0 { "adjacent".to_string() } else { format!("every {bytes} bytes") };
+                let to = if functions == 1 {
+                    "one function".to_string()
+                } else {
+                    format!("{functions} functions")
+                };
+                let recipe =
+                    format!("{copies} pairs of {pair} in a loop, {apart}, {to}; the cost is that of a pair");
+                let about = About::new(recipe, None).burdened();
+                found.extend(
+                    body(call, back, Arrangement { functions, copies, bytes })
+                        .map(|body| about.of(body, copies)),
+                );
+            }
+        }
+    }
+    found
+}
+
+fn body(call: Instruction, back: Instruction, arrangement: Arrangement) -> Option<Body> {
+    let Arrangement { functions, copies, bytes } = arrangement;
+    let over = Instruction::with_branch(Code::Jmp_rel32_64, 0).ok()?;
+    let mut entries = Vec::new();
+    // Functions, and a jump around them whose length is known once it is encoded.
+    let mut body = Body::default();
+    body.branch(over, 0)?;
+    for _ in 0..functions {
+        entries.push(body.len());
+        body.push(back)?;
+        body.pad(body.len().next_multiple_of(16));
+    }
+    let end = body.len();
+    let mut around = Body::default();
+    around.branch(over, end)?;
+    body.period[..around.len()].copy_from_slice(&around.period);
+    let in_memory = call.op_kind(0) == OpKind::Memory;
+    let place = |function: usize| MemoryOperand::with_base_displ(Register::R14, 8 * function as i64);
+    if call.op_kind(0) != OpKind::NearBranch64 {
+        for (function, entry) in entries.iter().enumerate() {
+            body.address(ADDRESSES[function], *entry)?;
+            if in_memory {
+                body.push(
+                    Instruction::with2(Code::Mov_rm64_r64, place(function), ADDRESSES[function]).ok()?,
+                )?;
+            }
+        }
+    }
+    for copy in 0..copies {
+        let (function, start) = (copy % functions, body.len());
+        match call.op_kind(0) {
+            OpKind::NearBranch64 => body.branch(call, entries[function])?,
+            OpKind::Memory => body.push(Instruction::with1(call.code(), place(function)).ok()?)?,
+            _ => body.push(Instruction::with1(call.code(), ADDRESSES[function]).ok()?)?,
+        }
+        // The function returns to these: no jump leads over them.
+        body.pad(start + bytes);
+    }
+    Some(body)
+}

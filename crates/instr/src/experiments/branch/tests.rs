@@ -1,0 +1,144 @@
+//! Runs the periods by hand: what they execute, and where they end.
+
+use super::condition::{compared, holds};
+use super::*;
+use crate::experiments::experiment::Meaning;
+use cyclescope_code::asm::forms;
+use iced_x86::{ConditionCode, Decoder, DecoderOptions, Mnemonic, OpKind, RflagsBits};
+use std::collections::HashMap;
+
+fn branches() -> Vec<Anatomy> {
+    let near = |anatomy: &Anatomy| kind(&anatomy.sample).is_some();
+    forms::all().filter_map(Anatomy::of).filter(near).collect()
+}
+
+/// A core that knows the instructions of these programs.
+#[derive(Default)]
+struct Core {
+    registers: HashMap<Register, u64>,
+    memory: HashMap<u64, u64>,
+    stack: Vec<u64>,
+    flags: u32,
+}
+
+impl Core {
+    fn get(&self, register: Register) -> u64 {
+        *self.registers.get(&register.full_register()).expect("the register was set up")
+    }
+
+    fn source(&self, instruction: &Instruction, operand: u32) -> u64 {
+        match instruction.op_kind(operand) {
+            OpKind::Register => self.get(instruction.op_register(operand)),
+            OpKind::Immediate32 => u64::from(instruction.immediate32()),
+            OpKind::Memory => self.memory[&instruction.memory_displacement64()],
+            _ => instruction.near_branch_target(),
+        }
+    }
+
+    fn holds(&self, instruction: &Instruction) -> bool {
+        let condition = instruction.condition_code();
+        condition == ConditionCode::None || holds(condition, self.flags)
+    }
+
+    /// Executes one instruction; answers the address of the next.
+    fn step(&mut self, one: &Instruction) -> u64 {
+        let full = one.op0_register().full_register();
+        match one.mnemonic() {
+            Mnemonic::Nop => {}
+            Mnemonic::Xor => drop(self.registers.insert(full, 0)),
+            Mnemonic::Lea => drop(self.registers.insert(full, one.ip_rel_memory_address())),
+            Mnemonic::Mov if one.op0_kind() == OpKind::Memory => {
+                self.memory.insert(one.memory_displacement64(), self.source(one, 1));
+            }
+            Mnemonic::Mov => drop(self.registers.insert(full, self.source(one, 1))),
+            Mnemonic::Cmp => self.flags = compared(self.source(one, 0) as u32, self.source(one, 1) as u32),
+            Mnemonic::Test => self.flags = if self.source(one, 0) == 0 { RflagsBits::ZF } else { 0 },
+            Mnemonic::Jmp => return self.source(one, 0),
+            Mnemonic::Call => {
+                self.stack.push(one.next_ip());
+                return self.source(one, 0);
+            }
+            Mnemonic::Ret => {
+                assert!(one.op_count() == 0 || one.immediate16() == 0);
+                return self.stack.pop().expect("a return follows its call");
+            }
+            Mnemonic::Jrcxz | Mnemonic::Jecxz if self.get(Register::RCX) == 0 => {
+                return one.near_branch_target();
+            }
+            Mnemonic::Jrcxz | Mnemonic::Jecxz => {}
+            Mnemonic::Loop | Mnemonic::Loope | Mnemonic::Loopne => {
+                let left = self.get(Register::RCX) - 1;
+                self.registers.insert(Register::RCX, left);
+                if left != 0 && self.holds(one) {
+                    return one.near_branch_target();
+                }
+            }
+            _ if one.is_jcc_short_or_near() && self.holds(one) => return one.near_branch_target(),
+            _ if one.is_jcc_short_or_near() => {}
+            other => panic!("{other:?} is not known"),
+        }
+        one.next_ip()
+    }
+
+    /// Runs a period to its end; answers how many instances of a form it executed, and how many jumped.
+    fn run(&mut self, code: &[u8], form: Code) -> (usize, usize) {
+        let (mut at, mut instances, mut jumped, mut steps) = (0, 0, 0, 0);
+        while at != code.len() as u64 {
+            let one = Decoder::with_ip(64, &code[at as usize..], at, DecoderOptions::NONE).decode();
+            assert!(!one.is_invalid() && steps < 10_000);
+            let next = self.step(&one);
+            instances += usize::from(one.code() == form);
+            // An adjacent target is the next instruction also for what was taken.
+            jumped += usize::from(one.code() == form && next != one.next_ip());
+            (at, steps) = (next, steps + 1);
+        }
+        assert!(self.stack.is_empty());
+        (instances, jumped)
+    }
+}
+
+#[test]
+fn every_near_branch_has_experiments_with_a_headline() {
+    let all = branches();
+    // Jcc, LOOP, JRCXZ, and JMP, CALL and RET with two or three forms each.
+    assert_eq!(all.len(), 32 + 6 + 2 + 4 + 3 + 2);
+    for anatomy in all {
+        let found = experiments(&anatomy).unwrap();
+        let headline = |one: &Experiment| matches!(one.meaning, Meaning::Throughput { variant: None, .. });
+        assert!(headline(&found[0]), "{:?}", anatomy.form);
+        assert!(found.len() >= 5, "{:?}: {}", anatomy.form, found.len());
+    }
+}
+
+#[test]
+fn periods_execute_as_many_instances_as_they_say_and_end_at_their_end() {
+    for anatomy in branches() {
+        for one in experiments(&anatomy).unwrap() {
+            assert_eq!((one.repeats(usize::MAX), one.repeats(8)), (1, 1), "{:?}", anatomy.form);
+            let mut core = Core::default();
+            core.registers.insert(Register::R10, 1 << 40);
+            core.run(&one.init, anatomy.code());
+            for iteration in 0..2 {
+                let (instances, _) = core.run(&one.period, anatomy.code());
+                assert_eq!(instances, one.copies, "{:?}, iteration {iteration}", anatomy.form);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_taken_by_name_is_taken() {
+    for anatomy in branches().iter().filter(|anatomy| kind(&anatomy.sample) == Some(Kind::Conditional)) {
+        for one in experiments(anatomy).unwrap() {
+            let Meaning::Throughput { variant, .. } = &one.meaning else { continue };
+            let mut core = Core::default();
+            core.run(&one.init, anatomy.code());
+            let (instances, jumped) = core.run(&one.period, anatomy.code());
+            match variant.as_deref() {
+                None => assert_eq!(jumped, 0, "{:?}", anatomy.form),
+                Some("taken, every 64 bytes") => assert_eq!(jumped, instances, "{:?}", anatomy.form),
+                Some(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! One form measured once: a first look at all of its programs, then layouts of those that matter.
+
+use super::effort::Effort;
+use super::experiment::{BOUND_SHARE, Experiment, Meaning, Way};
+use super::form_plan::FormPlan;
+use super::program_reading::{ProgramReading, about};
+use super::regimes;
+use super::timing::{Size, Timed, Timer, Timing};
+use crate::forms::settings;
+use cyclescope_code::program::Vectors;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::{median, t_interval};
+use cyclescope_exec::Executor;
+
+/// Warm-up rounds.
+pub(super) const WARM_UP: u32 = 1;
+/// Iterations with which a program's cost is found.
+const SCOUT_LOOPS: u64 = 2;
+/// Units of the clock's step for each further iteration.
+const SCOUT_STEP: f64 = 8.0;
+const SCOUT_ROUNDS: u32 = 2;
+pub(super) const LOOPS_LEAST: u64 = 3;
+pub(super) const LOOPS_MOST: u64 = 400;
+/// An instance that takes this many core cycles is slow: short bodies do, and one throughput program.
+pub(super) const SLOW: f64 = 400.0;
+/// Instances in a body where each is slow.
+const FEW: usize = 8;
+/// An instance that takes this many core cycles, about 100 µs, is alone in its body: a batch has to end.
+const LONG: f64 = 300_000.0;
+/// Links by which a chain is made longer, at least and at most.
+const PADDING_LEAST: usize = 8;
+const PADDING_MOST: usize = 64;
+/// Other instructions beside each instance, at most.
+const FILLERS_MOST: usize = 12;
+/// A chain that is slower than the rate of its instances by no more than this share may be so because of it.
+const NEAR_SHARE: f64 = 0.3;
+/// A chain takes a whole number of cycles within this many.
+const WHOLE: f64 = 0.03;
+/// Slower instructions than this never wait for decoders.
+const DECODED_BELOW: f64 = 1.5;
+/// Level at which a chain takes no whole number of cycles.
+const CONFIDENCE: f64 = 0.95;
+/// How often a first look is tried again where it gave nothing: wide units can be half asleep for a millisecond.
+const LOOKS: usize = 20;
+/// How often layouts are tried again that gave nothing.
+const TRIES: usize = 3;
+
+/// One form's measurement.
+pub(crate) struct Measurement<'a> {
+    pub(crate) timer: &'a Timer<'a>,
+    pub(crate) effort: Effort,
+    pub(crate) plan: &'a FormPlan,
+    /// What earlier passes found, by experiment.
+    pub(crate) earlier: &'a [Vec<ProgramReading>],
+}
+
+/// A program, and which of the plan's experiments it is.
+type Chosen = Vec<(usize, Timed)>;
+
+impl Measurement<'_> {
+    /// Measures; a reading for each experiment.
+    pub(crate) fn run(
+        &self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<Vec<ProgramReading>, RunError> {
+        let mut readings = self.usual(executor, random)?;
+        if self.effort.constants {
+            let others = self.constants(executor, &readings, random)?;
+            if let Some(first) = readings.first_mut() {
+                first.constants = others;
+            }
+        }
+        Ok(readings)
+    }
+
+    /// Measures with the plan's own constant.
+    pub(super) fn usual(
+        &self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<Vec<ProgramReading>, RunError> {
+        let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
+        let mut open = self.look(executor, &mut readings, random)?;
+        let mut wanted = self.effort.layouts;
+        for _ in 0..TRIES {
+            let programs: Vec<Timed> = open.iter().map(|(_, timed)| timed.clone()).collect();
+            let timings = self.time(executor, &programs, wanted, random)?;
+            for layout in &timings {
+                for (timing, (index, _)) in layout.iter().zip(&open) {
+                    readings[*index].add(timing);
+                }
+            }
+            // Programs whose every round was disturbed, or that are not linear in some layouts, get others; the rest
+            // has what it needs.
+            let lacks = |index: usize| {
+                let extra = self.plan.experiments[index].meaning.is_extra();
+                if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
+            };
+            open.retain(|(index, _)| lacks(*index) > 0);
+            wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
+            if wanted == 0 {
+                break;
+            }
+        }
+        self.measure_again(executor, &mut readings, random)?;
+        if self.effort.decoders && self.plan.rate(&readings) < DECODED_BELOW {
+            self.decode(executor, &mut readings, random)?;
+        }
+        if self.effort.regimes {
+            regimes::look(self.timer, self.plan, executor, &mut readings, random)?;
+        }
+        Ok(readings)
+    }
+
+    /// Runs each program once, with few instances.
+    pub(crate) fn try_out(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<(), RunError> {
+        let programs: Vec<Timed> =
+            self.plan.experiments.iter().map(|one| Timed { loops: 1, ..self.timed(one, 1) }).collect();
+        let size = Size { layouts: 1, warm_up: 0, rounds: 1 };
+        self.timer.time(executor, &programs, size, self.plan.surroundings, random).map(drop)
+    }
+
+    fn time(
+        &self,
+        executor: &mut dyn Executor,
+        programs: &[Timed],
+        layouts: usize,
+        random: &mut Random,
+    ) -> Result<Vec<Vec<Timing>>, RunError> {
+        let size = Size { layouts, warm_up: WARM_UP, rounds: self.effort.rounds };
+        self.timer.time(executor, programs, size, self.plan.surroundings, random)
+    }
+
+    /// A first look at all programs: how many iterations each needs, and which throughput programs go on.
+    fn look(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<Chosen, RunError> {
+        let surroundings = self.plan.surroundings;
+        let one = Size { layouts: 1, warm_up: WARM_UP, rounds: SCOUT_ROUNDS };
+        let experiments = || self.plan.experiments.iter().enumerate();
+        // First with few instances: a slow instruction would take for ever in a long body.
+        let Some(first) = self.plan.experiments.first() else { return Ok(Vec::new()) };
+        let long = settings::of(self.plan.anatomy.code()).long;
+        let few = [self.timed(first, if long { 1 } else { FEW })];
+        let mut cost = f64::NAN;
+        for _ in 0..LOOKS {
+            cost = about(&self.timer.time(executor, &few, one, surroundings, random)?[0][0]);
+            if cost.is_finite() {
+                break;
+            }
+        }
+        if cost.is_nan() {
+            return Ok(Vec::new());
+        }
+        let slow = cost >= SLOW;
+        let most = match cost {
+            _ if long || cost >= LONG => 1,
+            _ if slow => FEW,
+            _ => usize::MAX,
+        };
+        let needed = |index: usize, experiment: &Experiment| !slow || index == 0 || !is_spare(experiment);
+        let mut chosen: Chosen = experiments()
+            .filter(|(index, experiment)| needed(*index, experiment))
+            .map(|(index, experiment)| (index, self.timed(experiment, most)))
+            .collect();
+        let programs: Vec<Timed> = chosen.iter().map(|(_, timed)| timed.clone()).collect();
+        for _ in 0..LOOKS {
+            let looked = self.timer.time(executor, &programs, one, surroundings, random)?;
+            for ((index, timed), timing) in chosen.iter_mut().zip(&looked[0]) {
+                let cost = about(timing);
+                let known = &mut readings[*index].first_look;
+                *known = known.or(Some(cost).filter(|cost| *cost > 0.0));
+                let wanted =
+                    self.effort.cycles / 4.0 / (known.unwrap_or(f64::INFINITY) * timed.copies as f64);
+                timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
+            }
+            if chosen.iter().all(|(index, _)| readings[*index].first_look.is_some()) {
+                break;
+            }
+        }
+        let left = self.slower(readings);
+        chosen.retain(|(index, _)| !left.contains(index));
+        Ok(chosen)
+    }
+
+    /// The throughput programs that need no further layouts. Of several passes the first measures all programs, for a look at
+    /// one layout does not tell the best of them, and later ones the best by what is known then.
+    fn slower(&self, readings: &[ProgramReading]) -> Vec<usize> {
+        if self.earlier.is_empty() && self.effort.passes > 1 {
+            return Vec::new();
+        }
+        let rated =
+            |experiment: &Experiment| matches!(experiment.meaning, Meaning::Throughput { variant: None, .. });
+        let mut rates: Vec<(usize, f64)> = self
+            .plan
+            .experiments
+            .iter()
+            .zip(readings)
+            .enumerate()
+            .filter(|(_, (experiment, _))| rated(experiment))
+            .map(|(index, (_, reading))| {
+                let looked = reading.first_look.unwrap_or(f64::INFINITY);
+                (index, self.known(index).unwrap_or(looked))
+            })
+            .collect();
+        rates.sort_by(|a, b| a.1.total_cmp(&b.1));
+        rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
+    }
+
+    /// What an experiment took in earlier passes.
+    fn known(&self, index: usize) -> Option<f64> {
+        let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
+        let mut cycles: Vec<f64> = readings.flat_map(|reading| reading.cycles.clone()).collect();
+        (!cycles.is_empty()).then(|| median(&mut cycles))
+    }
+
+    /// The ways in which earlier passes measured a chain again.
+    fn known_ways(&self, index: usize) -> Vec<Way> {
+        let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
+        readings.flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect()
+    }
+
+    /// A program with at most `most` instances in its body.
+    pub(super) fn timed(&self, experiment: &Experiment, most: usize) -> Timed {
+        let repeats = experiment.repeats(most);
+        let program = self.timer.program(experiment.world, &experiment.init, &experiment.period, repeats);
+        let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.timer.step / SCOUT_STEP) as u64 };
+        Timed { program, copies: repeats * experiment.copies, loops }
+    }
+
+    /// Measures the rate of code that comes from the decoders, beside the first reading.
+    fn decode(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let Some(experiment) = self.plan.decoders() else { return Ok(()) };
+        let timed = [Timed { loops: 1, ..self.timed(&experiment, usize::MAX) }];
+        let timings = self.time(executor, &timed, self.effort.layouts, random)?;
+        let mut decoded = ProgramReading::default();
+        timings.iter().for_each(|layout| decoded.add(&layout[0]));
+        readings[0].decoded = decoded.cycles;
+        Ok(())
+    }
+
+    /// Measures chains again that may be slow for another reason than their latency: those that are hardly slower than the
+    /// rate of their instances, and those that take no whole number of cycles, because some instances wait for a unit, or
+    /// run in units of different latency. What one pass measured again, later ones do.
+    fn measure_again(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let rate = self.plan.rate(readings);
+        let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
+        if rate.is_infinite() || more > PADDING_MOST {
+            return Ok(());
+        }
+        let mut chosen: Vec<(usize, Way)> = Vec::new();
+        let mut programs = Vec::new();
+        for (index, reading) in readings.iter().enumerate() {
+            let cycles = match reading.cycles.is_empty() {
+                true => continue,
+                false => median(&mut reading.cycles.clone()),
+            };
+            if self.plan.is_through_memory(index) {
+                continue;
+            }
+            let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
+            // Chance must not make a chain odd in one run and whole in the next.
+            let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
+            let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE + chance;
+            let mut ways = self.known_ways(index);
+            ways.extend((bound || odd).then_some(Way::Longer(more)));
+            // Units of 512 bits are made of others in several ways.
+            let wide = self.plan.surroundings.vectors == Vectors::Zmm && cycles > 1.0 + WHOLE;
+            if odd || wide {
+                // As many as keep a unit busy all the time in a chain that is shorter by one cycle or two.
+                let about = cycles.round() as usize;
+                let counts = [about.saturating_sub(2), about.saturating_sub(1)];
+                ways.extend(
+                    counts.into_iter().filter(|count| (1..=FILLERS_MOST).contains(count)).map(Way::Beside),
+                );
+            }
+            ways.sort_unstable();
+            ways.dedup();
+            for way in ways {
+                let Some(experiment) = self.plan.again(index, way) else { continue };
+                let timed = self.timed(&experiment, usize::MAX);
+                let each = cycles + if let Way::Longer(more) = way { more as f64 } else { 0.0 };
+                let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
+                programs.push(Timed { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });
+                chosen.push((index, way));
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let timings = self.time(executor, &programs, self.effort.layouts, random)?;
+        for (at, (index, way)) in chosen.into_iter().enumerate() {
+            let mut other = ProgramReading::default();
+            timings.iter().for_each(|layout| other.add(&layout[at]));
+            readings[index].again.push((way, other.cycles));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an experiment can be left out of a slow form's.
+fn is_spare(experiment: &Experiment) -> bool {
+    let meaning = &experiment.meaning;
+    matches!(meaning, Meaning::Throughput { .. } | Meaning::SameDestination { .. }) || meaning.is_extra()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forms::operands::Anatomy;
+    use crate::selection::{Criteria, all};
+    use cyclescope_code::clock::Clock;
+    use cyclescope_core::machine::Machine;
+
+    #[test]
+    fn the_first_of_several_passes_measures_all_programs_and_later_ones_the_best_that_it_found() {
+        let criteria =
+            Criteria { filters: vec!["Imul_r64_rm64 r64, r64".to_string()], ..Criteria::default() };
+        let wanted = criteria.select(all()).unwrap().remove(0);
+        let plan = FormPlan::new(Anatomy::of(wanted.form).unwrap(), &Machine::detect().features, &wanted);
+        let is_rate = |one: &Experiment| matches!(one.meaning, Meaning::Throughput { variant: None, .. });
+        let rates: Vec<usize> =
+            plan.experiments.iter().enumerate().filter(|(_, one)| is_rate(one)).map(|(at, _)| at).collect();
+        let timer = Timer::new(Clock::named("rdtscp-lfence").unwrap(), 1.0, 3.0);
+        // Those that seem the best at first sight are not.
+        let reading = |cost: fn(usize) -> f64, looked: fn(usize) -> f64| {
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            for (place, index) in rates.iter().enumerate() {
+                readings[*index].cycles = vec![cost(place); 6];
+                readings[*index].first_look = Some(looked(place));
+            }
+            readings
+        };
+        let readings = reading(|place| 2.0 - 0.1 * place as f64, |place| 1.0 + 0.1 * place as f64);
+        let left = |passes: u32, earlier: &[Vec<ProgramReading>]| {
+            let effort = Effort { passes, recipes: 2, ..Effort::FULL };
+            Measurement { timer: &timer, effort, plan: &plan, earlier }.slower(&readings)
+        };
+        let kept = |left: Vec<usize>| -> Vec<usize> {
+            rates.iter().copied().filter(|index| !left.contains(index)).collect()
+        };
+        assert_eq!(kept(left(2, &[])), rates);
+        assert_eq!(kept(left(2, std::slice::from_ref(&readings))), rates[rates.len() - 2..]);
+        assert_eq!(kept(left(1, &[])), rates[..2], "of a single pass the look has to do");
+    }
+}

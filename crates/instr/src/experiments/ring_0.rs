@@ -1,0 +1,126 @@
+//! Forms in ring 0: which of their programs may run, and what it means where one ends in an exception.
+//!
+//! What is refused is the executor's judgement; here it is asked about one instance after its setting's init code, and
+//! about each program of a privileged form, and of branches: behind one that leads to anywhere each byte counts. Others
+//! have no program that is refused, as a test of all of them tells.
+
+use super::form_plan::FormPlan;
+use crate::forms::operands::Anatomy;
+use crate::forms::privileged::{against, is_branch, is_measured, is_privileged};
+use crate::forms::skip::{Skip, reason_with};
+use cyclescope_core::error::RunError;
+use cyclescope_exec::kernel::refused::Reason;
+
+/// Vectors of #UD and #GP: what a processor raises that lacks an instruction, or what it names.
+const ABSENT: [u8; 2] = [6, 13];
+
+/// Leaves only programs that may run to a form of which some may not; why it is skipped where there is none.
+pub fn restrict(plan: &mut FormPlan) -> Option<Skip> {
+    let sample = &plan.anatomy.sample;
+    if !is_privileged(sample) && !is_branch(sample) {
+        return None;
+    }
+    let reason = plan.keep(|one| against(&one.init, &one.period, one.repeats(usize::MAX)));
+    reason.map(Skip::RefusedInRing0)
+}
+
+/// Why a form is skipped whose programs ended so; none where that is a failure. What needs ring 0 may be absent from
+/// a processor, or a counter or register that it names, without a feature bit that tells.
+pub(crate) fn skipped(anatomy: &Anatomy, error: &RunError) -> Option<String> {
+    let sample = &anatomy.sample;
+    match error {
+        RunError::Refused { why, .. } => {
+            Some(reason_with(Skip::RefusedInRing0(Reason::Unlisted).code(), why))
+        }
+        RunError::Exception { vector, name, .. }
+            if ABSENT.contains(vector) && (is_privileged(sample) || is_measured(sample.mnemonic())) =>
+        {
+            Some(reason_with(Skip::RaisesException.code(), name))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::experiment::Meaning;
+    use crate::forms::privileged::refusal;
+    use crate::forms::wanted::WantedForm;
+    use cyclescope_code::asm::forms;
+    use cyclescope_core::machine::cpu::Cpu;
+    use cyclescope_core::machine::fact::{Fact, Files};
+    use cyclescope_core::machine::features::{Enabled, Features};
+    use cyclescope_core::machine::leaves::Leaves;
+    use iced_x86::Code;
+
+    fn anatomy(code: Code) -> Anatomy {
+        let form = forms::all().find(|form| form.code == code).expect("there is one");
+        Anatomy::of(form).expect("it has an instance")
+    }
+
+    fn plan(code: Code) -> FormPlan {
+        let anatomy = anatomy(code);
+        let wanted = WantedForm::from(anatomy.form);
+        let leaves = Leaves::from_table(&[]);
+        let cpu = Cpu::detect(&leaves, &Files::below("/nowhere"));
+        let features =
+            Features::from_leaves(&leaves, &cpu, Enabled::default(), Fact::unknown("of no machine"));
+        FormPlan::new(anatomy, &features, &wanted)
+    }
+
+    fn variants(plan: &FormPlan) -> Vec<&str> {
+        let variant = |one: &Meaning| matches!(one, Meaning::Throughput { variant: Some(_), .. });
+        let special = plan.experiments.iter().filter(|one| variant(&one.meaning));
+        special
+            .filter_map(|one| match &one.meaning {
+                Meaning::Throughput { variant, .. } => variant.as_deref(),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_written_to_a_control_register_was_read_from_it() {
+        let mut writes = plan(Code::Mov_cr_r64);
+        assert_eq!((restrict(&mut writes), variants(&writes)), (None, vec!["cr2", "cr8"]));
+        let mut reads = plan(Code::Mov_r64_cr);
+        assert_eq!((restrict(&mut reads), variants(&reads)), (None, vec!["cr2", "cr3", "cr4", "cr8"]));
+        let mut debug = plan(Code::Mov_dr_r64);
+        assert_eq!((restrict(&mut debug), variants(&debug)), (None, vec!["dr1", "dr2", "dr3", "dr6"]));
+    }
+
+    #[test]
+    fn interrupts_are_never_on_for_two_instructions() {
+        let plan = plan(Code::Sti);
+        for experiment in &plan.experiments {
+            let cli = experiment.period.iter().filter(|byte| **byte == 0xfa).count();
+            assert!(experiment.period.windows(2).filter(|pair| *pair == [0xfb, 0xfa]).count() == cli);
+            assert_eq!(cli, experiment.copies);
+        }
+    }
+
+    #[test]
+    fn what_a_processor_lacks_is_skipped_and_other_exceptions_are_failures() {
+        let raised = |vector| RunError::Exception {
+            vector,
+            name: "#GP (general protection)".to_string(),
+            error_code: 0,
+            address: 0x1000,
+            instruction: None,
+        };
+        let absent = Some("raises_exception: #GP (general protection)".to_string());
+        assert_eq!(skipped(&anatomy(Code::Rdmsr), &raised(13)), absent);
+        assert_eq!(skipped(&anatomy(Code::Rdpmc), &raised(13)), absent);
+        assert_eq!(skipped(&anatomy(Code::Rdmsr), &raised(14)), None);
+        assert_eq!(skipped(&anatomy(Code::Add_r64_rm64), &raised(13)), None);
+    }
+
+    #[test]
+    fn what_is_refused_says_why() {
+        let text = |code| refusal(&anatomy(code)).map(|reason| Skip::RefusedInRing0(reason).reason());
+        assert_eq!(text(Code::Hlt).unwrap(), "refused_in_ring_0: it can stop the processor for good");
+        assert_eq!(text(Code::Add_r64_rm64), None);
+        assert_eq!(text(Code::Xsetbv), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! Gathers and scatters: indices that point somewhere, and masks that each instance uses up.
+//!
+//! An instance clears its mask as it goes, so each is given a new one: by VPCMPEQD of a register with itself where the
+//! mask is a vector, by KXNORW where it is a mask register. That takes room of its own; recipes say so.
+
+use super::operands::{Anatomy, Assignment, Place, Slot};
+use cyclescope_code::asm::registers::numbered;
+use cyclescope_core::random::Random;
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+
+/// Where the indices point that are not all zero, by name.
+pub(crate) const PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
+
+/// Bytes between strided elements, and the bytes that random ones lie in: few enough for any first-level cache.
+const STRIDE: usize = 64;
+const SPREAD: usize = 8192;
+/// Where indices are written to, beside the base register: no element lies there.
+const ASIDE: i64 = 16384;
+
+/// Whether the form has a vector of indices.
+pub(crate) fn is_gather(anatomy: &Anatomy) -> bool {
+    anatomy.sample.is_vsib()
+}
+
+/// The slot of the mask of a form that has a vector of indices.
+fn mask(anatomy: &Anatomy) -> Option<Slot> {
+    let vector = |slot: &Slot| matches!(slot, Slot::Operand(operand) if *operand > 0);
+    let slots = anatomy.slots();
+    let written = |slot: &&Slot| anatomy.writes(Place::Slot(**slot));
+    slots
+        .iter()
+        .find(|slot| **slot == Slot::Mask)
+        .or_else(|| slots.iter().filter(|slot| vector(slot)).find(written))
+        .copied()
+}
+
+/// Whether a port is the mask.
+pub(crate) fn is_mask(anatomy: &Anatomy, place: Place) -> bool {
+    is_gather(anatomy) && mask(anatomy).is_some_and(|slot| place == Place::Slot(slot))
+}
+
+/// What gives an instance its mask.
+pub(crate) fn restore(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
+    let slot = mask(anatomy).filter(|_| is_gather(anatomy))?;
+    let register = numbered(anatomy.register(slot), u32::from(assignment.get(slot)?))?;
+    let code = match register {
+        r if r.is_k() => Code::VEX_Kxnorw_kr_kr_kr,
+        r if r.is_ymm() => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,
+        _ => Code::VEX_Vpcmpeqd_xmm_xmm_xmmm128,
+    };
+    Instruction::with3(code, register, register, register).ok()
+}
+
+/// Sets all indices to zero.
+pub(crate) fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
+    let number = u32::from(assignment.get(Slot::Index).filter(|_| is_gather(anatomy))?);
+    let (register, code) = match number {
+        0..16 => (Register::XMM0 + number, Code::VEX_Vpxor_xmm_xmm_xmmm128),
+        _ => (Register::ZMM0 + number, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32),
+    };
+    Instruction::with3(code, register, register, register).ok()
+}
+
+/// Code that gives the indices of an instance one of the [`PATTERNS`].
+pub(crate) fn pattern(anatomy: &Anatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
+    let index = instance.memory_index();
+    let bytes = if anatomy.form.operands().contains("vm64") { 8 } else { 4 };
+    let element = anatomy.sample.memory_size().element_size().max(anatomy.sample.memory_size().size().min(8));
+    let mut random = Random::new(1);
+    let offset = |at: usize, random: &mut Random| match name {
+        "contiguous indices" => at * element,
+        "strided indices" => at * STRIDE,
+        _ => random.below(SPREAD / element) * element,
+    };
+    let base = instance.memory_base();
+    let mut code = Vec::new();
+    for at in 0..index.size() / bytes {
+        let place = MemoryOperand::with_base_displ(base, ASIDE + (at * bytes) as i64);
+        let mov = if bytes == 8 { Code::Mov_rm64_imm32 } else { Code::Mov_rm32_imm32 };
+        code.push(Instruction::with2(mov, place, offset(at, &mut random) as i32).ok()?);
+    }
+    let load = match (index.is_zmm(), index.is_ymm(), index.number()) {
+        (true, ..) => Code::EVEX_Vmovups_zmm_k1z_zmmm512,
+        (_, true, 0..16) => Code::VEX_Vmovups_ymm_ymmm256,
+        (_, true, _) => Code::EVEX_Vmovups_ymm_k1z_ymmm256,
+        (_, _, 0..16) => Code::VEX_Vmovups_xmm_xmmm128,
+        _ => Code::EVEX_Vmovups_xmm_k1z_xmmm128,
+    };
+    code.push(Instruction::with2(load, index, MemoryOperand::with_base_displ(base, ASIDE)).ok()?);
+    Some(code)
+}

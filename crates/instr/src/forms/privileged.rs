@@ -1,0 +1,53 @@
+//! Which instructions need ring 0, and which ring 0 refuses.
+
+use super::operands::{Anatomy, encode};
+use super::settings;
+use cyclescope_code::asm;
+use cyclescope_exec::kernel::refused::{Judged, Reason, Rules, judge};
+use iced_x86::{Instruction, Mnemonic, OpKind};
+
+/// What user mode may not do, or only if the system lets it, and ring 0 always may.
+const MEASURED: [Mnemonic; 6] =
+    [Mnemonic::Sgdt, Mnemonic::Sidt, Mnemonic::Sldt, Mnemonic::Smsw, Mnemonic::Str, Mnemonic::Rdpmc];
+
+/// Enough copies for all that a program's first ones change.
+const COPIES: usize = 4;
+
+/// Whether an instruction runs in ring 0 only.
+pub(crate) fn is_privileged(sample: &Instruction) -> bool {
+    let info = sample.op_code();
+    let registers = (0..sample.op_count()).map(|operand| sample.op_register(operand));
+    let control = registers.into_iter().any(|register| register.is_cr() || register.is_dr());
+    info.is_privileged() || !info.cpl3() || control
+}
+
+/// Whether it is skipped in user mode, and not in ring 0, though it is not privileged.
+pub(crate) fn is_measured(mnemonic: Mnemonic) -> bool {
+    MEASURED.contains(&mnemonic)
+}
+
+/// Why ring 0 refuses an instance of a form; none where it runs.
+pub(crate) fn refusal(anatomy: &Anatomy) -> Option<Reason> {
+    // Where a branch leads is its program's affair.
+    if is_branch(&anatomy.sample) {
+        return None;
+    }
+    let init = asm::parse(settings::of(anatomy.code()).init).ok()?;
+    let snippet = encode(&[anatomy.sample])?;
+    against(init.bytes(), &snippet, COPIES)
+}
+
+/// Why ring 0 refuses `copies` copies of a snippet; none where they run.
+pub(crate) fn against(init: &[u8], snippet: &[u8], copies: usize) -> Option<Reason> {
+    let judged = Judged { init, snippet, copies, looped: true, following: &[] };
+    judge(judged, Rules::default()).err().map(|refusal| refusal.reason)
+}
+
+/// Whether control goes on elsewhere, near.
+pub(crate) fn is_branch(sample: &Instruction) -> bool {
+    let near = [OpKind::NearBranch16, OpKind::NearBranch32, OpKind::NearBranch64];
+    near.contains(&sample.op0_kind())
+        || sample.is_jmp_near_indirect()
+        || sample.is_call_near_indirect()
+        || sample.mnemonic() == Mnemonic::Ret
+}

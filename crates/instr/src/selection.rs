@@ -1,0 +1,198 @@
+//! Which forms a survey is about.
+//!
+//! A filter is a glob (`*`, `?`) that is compared with the mnemonic, the mnemonic with the
+//! operands, the name in the instruction database, and that with the operands. Filters and mnemonics are a union;
+//! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
+
+use crate::forms::wanted::WantedForm;
+use crate::isa::Isa;
+use crate::tables::reference;
+use cyclescope_code::asm::{forms, nearest};
+use cyclescope_measure::study::glob::glob;
+use std::collections::BTreeSet;
+
+/// What is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Criteria {
+    /// Globs, in capitals or not.
+    pub filters: Vec<String>,
+    /// Mnemonics, each as a whole.
+    pub mnemonics: Vec<String>,
+    /// CPUID features, of which a form needs at least one; none of those with a `!` before them.
+    pub isa: Vec<String>,
+}
+
+/// What matches nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmatched {
+    /// A filter, and what may have been meant.
+    Filter(String, Vec<String>),
+    /// A mnemonic, and what may have been meant.
+    Mnemonic(String, Vec<String>),
+    /// A CPUID feature that no form needs, and what may have been meant.
+    Isa(String, Vec<String>),
+    /// Each matches something, and nothing matches all.
+    Together,
+}
+
+/// All forms, each with both questions.
+pub fn all() -> Vec<WantedForm> {
+    forms::all().map(WantedForm::from).collect()
+}
+
+/// The name that no other form, and none with another immediate, has: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`;
+/// of a sequence its assembly.
+pub fn full_name(wanted: &WantedForm) -> String {
+    format!("{} {}", wanted.code(), wanted.operands()).trim_end().to_string()
+}
+
+impl Criteria {
+    /// Those of the forms that are wanted, in their order.
+    pub fn select(&self, forms: Vec<WantedForm>) -> Result<Vec<WantedForm>, Unmatched> {
+        let filters: Vec<String> = self.filters.iter().map(|filter| spelt(filter)).collect();
+        let mnemonics: Vec<String> = self.mnemonics.iter().map(|name| reference::mnemonic(name)).collect();
+        let isa = Isa::new(self.isa.iter().map(String::as_str))
+            .map_err(|(name, near)| Unmatched::Isa(name, near))?;
+        let (mut hit_filters, mut hit_mnemonics) = (vec![false; filters.len()], vec![false; mnemonics.len()]);
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        let mut chosen = Vec::new();
+        // A form without operands has its Code's name for a full name, and is meant alone by it: not with REP.
+        let full: BTreeSet<String> = forms.iter().map(|one| full_name(one).to_lowercase()).collect();
+        for form in forms {
+            let names = Names::of(&form);
+            let mut wanted = filters.is_empty() && mnemonics.is_empty();
+            for (filter, hit) in filters.iter().zip(&mut hit_filters) {
+                let matches = match full.contains(filter) {
+                    true => full_name(&form).to_lowercase() == *filter,
+                    false => names.all().iter().any(|name| glob(filter, name)),
+                };
+                (*hit, wanted) = (*hit || matches, wanted || matches);
+            }
+            for (mnemonic, hit) in mnemonics.iter().zip(&mut hit_mnemonics) {
+                let matches = *mnemonic == names.mnemonic;
+                (*hit, wanted) = (*hit || matches, wanted || matches);
+            }
+            let allowed = isa.allows(&form);
+            known.insert(names.mnemonic);
+            known.insert(names.code);
+            if wanted && allowed {
+                chosen.push(form);
+            }
+        }
+        let near = |word: &str| near(word, known.iter().map(String::as_str));
+        if let Some(index) = hit_filters.iter().position(|hit| !hit) {
+            return Err(Unmatched::Filter(self.filters[index].clone(), near(&filters[index])));
+        }
+        if let Some(index) = hit_mnemonics.iter().position(|hit| !hit) {
+            return Err(Unmatched::Mnemonic(self.mnemonics[index].clone(), near(&mnemonics[index])));
+        }
+        if chosen.is_empty() { Err(Unmatched::Together) } else { Ok(chosen) }
+    }
+}
+
+/// What may have been meant by the first word.
+fn near<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let word = text.split(' ').next().unwrap_or_default();
+    nearest(word, known).into_iter().map(str::to_string).collect()
+}
+
+/// What a form can be called, in lower case.
+struct Names {
+    mnemonic: String,
+    code: String,
+    /// Those of the form, and after them those with the immediate that is asked for.
+    operands: [String; 2],
+}
+
+impl Names {
+    fn of(wanted: &WantedForm) -> Names {
+        let general = WantedForm { constant: None, ..wanted.clone() };
+        let operands = [general.operands(), wanted.operands()].map(|operands| operands.to_lowercase());
+        Names { mnemonic: wanted.mnemonic(), code: wanted.code().to_lowercase(), operands }
+    }
+
+    fn all(&self) -> [String; 6] {
+        let [form, asked] = &self.operands;
+        let with = |name: &str, operands: &str| format!("{name} {operands}").trim_end().to_string();
+        let (mnemonic, code) = (&self.mnemonic, &self.code);
+        [
+            mnemonic.clone(),
+            with(mnemonic, form),
+            with(mnemonic, asked),
+            code.clone(),
+            with(code, form),
+            with(code, asked),
+        ]
+    }
+}
+
+/// A filter in lower case, with spaces as tables have them: one after the name and after each comma.
+fn spelt(filter: &str) -> String {
+    let parts = filter.split(',').map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
+    parts.collect::<Vec<_>>().join(", ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<WantedForm>, Unmatched> {
+        let own = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
+        Criteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }.select(all())
+    }
+
+    fn names(forms: &[WantedForm]) -> Vec<String> {
+        forms.iter().map(full_name).collect()
+    }
+
+    #[test]
+    fn filters_know_mnemonics_operands_and_codes() {
+        let expected = ["Add_rm64_r64 r64, r64", "Add_r64_rm64 r64, r64"];
+        assert_eq!(names(&select(&["ADD  r64,r64"], &[], &[]).unwrap()), expected);
+        assert_eq!(names(&select(&["add_*64 R64, r64"], &[], &[]).unwrap()), expected);
+        let by_code = select(&["Add_r64_rm64"], &[], &[]).unwrap();
+        assert_eq!(names(&by_code), ["Add_r64_rm64 r64, r64", "Add_r64_rm64 r64, m64"]);
+        let plain = select(&["add"], &[], &[]).unwrap();
+        assert!(plain.iter().all(|wanted| wanted.form.mnemonic() == "add") && plain.len() > 20);
+        assert_eq!(plain, select(&[], &["add"], &[]).unwrap());
+        let both = select(&["add"], &["sub"], &[]).unwrap();
+        assert_eq!(both.len(), plain.len() + select(&["sub"], &[], &[]).unwrap().len());
+    }
+
+    #[test]
+    fn every_form_is_selected_by_its_full_name_alone() {
+        let all = all();
+        for wanted in
+            all.iter().step_by(499).chain(all.iter().filter(|wanted| wanted.form.mnemonic() == "lea"))
+        {
+            let found = select(&[&full_name(wanted)], &[], &[]).unwrap();
+            assert_eq!(names(&found), [full_name(wanted)]);
+        }
+    }
+
+    #[test]
+    fn features_restrict() {
+        let found = select(&["vpaddb"], &[], &["avx512bw"]).unwrap();
+        assert!(!found.is_empty() && found.iter().all(|wanted| wanted.form.encoding() == "evex"));
+        assert!(found.len() < select(&["vpaddb"], &[], &[]).unwrap().len());
+        assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(Unmatched::Together));
+        let without = select(&["vpaddb"], &[], &["!avx512bw"]).unwrap();
+        assert!(!without.is_empty() && without.iter().all(|wanted| wanted.form.encoding() == "vex"));
+        let both = select(&["vpaddb"], &[], &["AVX2", "! AVX512F", "avx512vl", "!avx512bw"]).unwrap();
+        assert!(!both.is_empty() && both.len() < without.len());
+    }
+
+    #[test]
+    fn what_matches_nothing_is_told_with_what_is_near() {
+        let near = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
+        let Err(Unmatched::Filter(text, found)) = select(&["add", "imull r64"], &[], &[]) else { panic!() };
+        assert_eq!((text.as_str(), found.contains(&"imul".to_string())), ("imull r64", true));
+        let Err(Unmatched::Isa(_, found)) = select(&["add"], &[], &["avx512bv"]) else { panic!() };
+        assert!(found.contains(&"avx512bw".to_string()), "{found:?}");
+        assert!(
+            matches!(select(&["add"], &[], &["!avx512bv"]), Err(Unmatched::Isa(name, _)) if name == "!avx512bv")
+        );
+        assert_eq!(select(&["zzzzz*"], &[], &[]), Err(Unmatched::Filter("zzzzz*".to_string(), near(&[]))));
+        assert!(matches!(select(&[], &["vpad"], &[]), Err(Unmatched::Mnemonic(..))));
+    }
+}

@@ -1,0 +1,105 @@
+//! What two parts of one survey must have in common, as the first line of a result file has it.
+
+use super::experiments::effort::Effort;
+use super::experiments::gauge::{Cost, Gauge};
+use super::rows::explanation::LinkCost;
+use cyclescope_measure::study::{differing, other_processor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// The part of the first line that is about the survey.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// The version of the program.
+    pub version: String,
+    /// The seed.
+    pub seed: u64,
+    /// Whether --quick was given.
+    pub quick: bool,
+    /// What that means.
+    pub effort: Effort,
+    /// Level of the intervals.
+    pub confidence: f64,
+    /// The timing method.
+    pub clock: String,
+    /// Where the code runs.
+    pub executor: String,
+    /// The CPU to measure on.
+    pub cpu: u32,
+    /// The selection: globs, mnemonics, CPUID features, all, and a list.
+    pub filters: Vec<String>,
+    /// See `filters`.
+    pub mnemonic: Vec<String>,
+    /// See `filters`.
+    pub isa: Vec<String>,
+    /// See `filters`.
+    pub all: bool,
+    /// See `filters`.
+    pub from: Option<PathBuf>,
+    /// How many forms that makes.
+    pub forms: usize,
+    /// A number that another selection, list or version hardly has.
+    pub identity: String,
+}
+
+/// The first line of a result file, kind `machine`.
+#[derive(Debug, Serialize)]
+pub(super) struct MachineLine<'a> {
+    /// Facts of the machine.
+    #[serde(flatten)]
+    pub(super) machine: &'a Value,
+    /// What is measured, and how.
+    pub(super) survey: &'a Session,
+    /// What links in chains cost.
+    pub(super) gauge: GaugeRecord,
+}
+
+/// What was measured before all forms.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct GaugeRecord {
+    /// Core cycles of a NOP.
+    pub nop: Option<f64>,
+    /// What links cost.
+    pub links: Vec<LinkCost>,
+}
+
+impl GaugeRecord {
+    /// Makes a gauge the same: the rows of one file follow one convention.
+    pub(super) fn adopt_by(&self, gauge: &mut Gauge) {
+        for LinkCost { name, cycles, certain, margin } in &self.links {
+            if let Some(cycles) = *cycles {
+                let margin = margin.unwrap_or_default();
+                gauge.adopt(name, Cost { cycles, certain: *certain, margin });
+            }
+        }
+    }
+
+    /// As the gauge has it.
+    pub(super) fn new(gauge: &Gauge) -> GaugeRecord {
+        let finite = |cycles: f64| cycles.is_finite().then_some(cycles);
+        let links = gauge.costs().map(|(name, cost)| LinkCost {
+            name: name.to_string(),
+            cycles: finite(cost.cycles),
+            certain: cost.certain,
+            margin: finite(cost.margin),
+        });
+        GaugeRecord { nop: finite(gauge.slot()), links: links.collect() }
+    }
+}
+
+impl Session {
+    /// In what this session of a file with that first line differs from the one that is to resume it, and its machine
+    /// from this one. Empty where nothing differs.
+    pub fn differences(&self, now: &Session, kept: &Value, machine: &Value) -> Vec<String> {
+        let mut differ = differing(self, now, &["identity", "forms"]);
+        differ.extend(other_processor(kept, machine));
+        if differ.is_empty() && self.identity != now.identity {
+            differ.push(format!(
+                "it has {} forms, which differ from the {} selected now",
+                self.forms, now.forms
+            ));
+        }
+        differ
+    }
+}

@@ -1,0 +1,33 @@
+//! What a survey is begun with: by what it measures time, how thoroughly, and from which seed.
+
+use super::experiments::effort::Effort;
+use super::experiments::timing::Timer;
+use cyclescope_code::clock::Clock;
+
+/// By what a survey measures time.
+#[derive(Debug, Clone, Copy)]
+pub struct SurveyTiming<'a> {
+    /// The timing method.
+    pub clock: &'a Clock,
+    /// Its step in raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles: the ruler's.
+    pub imul_latency: f64,
+}
+
+impl<'a> SurveyTiming<'a> {
+    pub(super) fn timer(self) -> Timer<'a> {
+        Timer::new(self.clock, self.step, self.imul_latency)
+    }
+}
+
+/// How thoroughly a survey measures, and from which seed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SurveySettings {
+    /// How much to measure.
+    pub effort: Effort,
+    /// Seed of orders and layouts.
+    pub seed: u64,
+    /// Level of the intervals.
+    pub confidence: f64,
+}

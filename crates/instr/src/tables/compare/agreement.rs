@@ -1,0 +1,160 @@
+//! When two numbers are the same.
+
+use crate::rows::row::{Bound, Latency};
+use cyclescope_core::statistics::normal_quantile;
+use cyclescope_measure::result::record::Quantity;
+use serde::Serialize;
+
+/// How far apart two numbers may be that agree: a number of core cycles or a share of B's, whichever is wider.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Tolerance {
+    /// Core cycles, from one cycle on.
+    pub cycles: f64,
+    /// Core cycles, below one cycle.
+    pub cycles_below_one: f64,
+    /// A share of B's number.
+    pub share: f64,
+}
+
+impl Tolerance {
+    /// Against published tables, which round to whole cycles and, below one, to hundredths.
+    pub const PUBLISHED: Tolerance = Tolerance { cycles: 0.05, cycles_below_one: 0.01, share: 0.03 };
+    /// Between results of this program.
+    pub const RESULTS: Tolerance = Tolerance { cycles: 0.02, cycles_below_one: 0.02, share: 0.01 };
+
+    /// The core cycles by which a number may be off.
+    pub(crate) fn at(&self, value: f64) -> f64 {
+        let cycles = if value.abs() < 1.0 { self.cycles_below_one } else { self.cycles };
+        cycles.max(self.share * value.abs())
+    }
+}
+
+/// A relative difference from less than this many core cycles would say nothing.
+const SMALL: f64 = 0.01;
+
+/// The range in which a cost lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Span {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Span {
+    pub(crate) fn point(value: f64) -> Span {
+        Span { low: value, high: value }
+    }
+
+    /// What a measured latency says.
+    pub(crate) fn latency(latency: &Latency) -> Option<Span> {
+        let value = latency.cost.value?;
+        let low = if latency.bound == Bound::Upper { f64::NEG_INFINITY } else { value };
+        Some(Span { low, high: value })
+    }
+
+    /// The interval of a measured number.
+    pub(super) fn measured(number: &Quantity) -> Option<Span> {
+        number.value.and(Some(Span { low: number.low?, high: number.high? }))
+    }
+
+    pub(crate) fn overlaps(self, other: Span) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+/// What lies between two ranges; nothing where they touch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Gap {
+    /// Core cycles from B to A.
+    pub difference: f64,
+    /// B's number that is nearest to A.
+    nearest: f64,
+}
+
+impl Gap {
+    pub(crate) fn between(a: Span, b: Span) -> Gap {
+        if a.low > b.high {
+            Gap { difference: a.low - b.high, nearest: b.high }
+        } else if a.high < b.low {
+            Gap { difference: a.high - b.low, nearest: b.low }
+        } else {
+            Gap { difference: 0.0, nearest: 0.0 }
+        }
+    }
+
+    pub(crate) fn within(&self, tolerance: Tolerance) -> bool {
+        // A decimal such as 3.05 is a little off its number.
+        self.difference.abs() <= tolerance.at(self.nearest) + 1e-9
+    }
+
+    /// By how many standard errors it is beyond the tolerance; `None` where both are known without error.
+    pub(super) fn deviations(&self, tolerance: Tolerance, costs: [&Quantity; 2]) -> Option<f64> {
+        let beyond = self.difference.abs() - tolerance.at(self.nearest);
+        // Of a single layout nobody knows how far off it is.
+        let reach =
+            |cost: &Quantity| Span::measured(cost).map_or(f64::INFINITY, |span| (span.high - span.low) / 2.0);
+        let error = reach(costs[0]).hypot(reach(costs[1])) / normal_quantile(0.975);
+        (error > 0.0).then(|| beyond / error)
+    }
+
+    pub(crate) fn relative(&self) -> f64 {
+        self.difference / self.nearest.abs().max(SMALL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agree(a: Span, b: Span) -> bool {
+        Gap::between(a, b).within(Tolerance::PUBLISHED)
+    }
+
+    fn most(value: f64) -> Span {
+        Span { low: f64::NEG_INFINITY, high: value }
+    }
+
+    #[test]
+    fn points_agree_within_the_wider_tolerance() {
+        for (a, b, same) in [
+            (1.05, 1.0, true),
+            (1.06, 1.0, false),
+            (10.3, 10.0, true),
+            (9.69, 10.0, false),
+            (0.26, 0.25, true),
+            (0.262, 0.25, false),
+            (0.52, 0.50, false),
+            (0.0, 0.0, true),
+            (0.02, 0.0, false),
+        ] {
+            assert_eq!(agree(Span::point(a), Span::point(b)), same, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn ranges_agree_where_they_touch() {
+        let range = Span { low: 14.0, high: 18.0 };
+        for (a, b, same) in [
+            (Span::point(13.6), range, true),
+            (Span::point(13.5), range, false),
+            (Span::point(16.0), range, true),
+            (Span::point(18.6), range, false),
+            (most(13.0), range, false),
+            (most(100.0), range, true),
+            (Span::point(7.0), most(7.0), true),
+            (Span::point(1.0), most(7.0), true),
+            (Span::point(8.0), most(7.0), false),
+            (most(3.0), Span::point(4.0), false),
+            (most(3.0), most(1.0), true),
+        ] {
+            assert_eq!(agree(a, b), same, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn a_difference_is_a_minus_b_and_never_infinite() {
+        let gap = |a, b| Gap::between(Span::point(a), Span::point(b));
+        assert_eq!((gap(3.0, 4.0).difference, gap(3.0, 4.0).relative()), (-1.0, -0.25));
+        assert_eq!(Gap::between(Span::point(20.0), Span { low: 14.0, high: 16.0 }).relative(), 0.25);
+        assert_eq!(gap(1.0, 0.0).relative(), 100.0);
+    }
+}

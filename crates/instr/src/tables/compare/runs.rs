@@ -1,0 +1,161 @@
+//! The records of `run`, as rows of a table: the snippet is the instruction, and what a copy costs is its rate.
+
+use crate::rows::row::{Row, Status, Throughput};
+use cyclescope_measure::result::caveat::Caveat;
+use cyclescope_measure::result::record::Quantity;
+use cyclescope_run::points::{Label, Point};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// What a record of `run` has that is compared.
+#[derive(Deserialize)]
+struct RunLine {
+    kind: String,
+    cost: Quantity,
+    snippet: String,
+    bytes: String,
+    #[serde(default)]
+    init: String,
+    /// Of a sweep or a list.
+    #[serde(default)]
+    point: Option<Point>,
+    executor: String,
+    /// Of a function.
+    #[serde(default)]
+    empty_call: Option<Quantity>,
+    #[serde(default)]
+    caveats: Vec<Caveat>,
+    #[serde(default)]
+    repro: String,
+}
+
+impl RunLine {
+    /// The machine code with what ran before it. A function is known by its name and that of its file, and by how it is called:
+    /// what runs before contains its address, which no other run has.
+    fn key(&self) -> String {
+        let at = self.value().map_or(String::new(), |value| format!(" {value}"));
+        if self.empty_call.is_none() {
+            return format!("{} {}{at}", self.bytes, self.init);
+        }
+        let (name, file) = self.snippet.split_once(" of ").unwrap_or((&self.snippet, ""));
+        let file = file.rsplit('/').next().unwrap_or_default();
+        format!("{} {name} of {file}{at}", self.bytes)
+    }
+
+    /// The variable of a sweep and its value. Its points are in random order.
+    fn value(&self) -> Option<String> {
+        let label = &self.point.as_ref()?.label;
+        matches!(label, Label::Value { .. }).then(|| label.text())
+    }
+}
+
+/// The records of `run` among lines of JSON, each as a row whose rate is what a copy costs. A snippet that was measured several
+/// times has its number behind the text from the second one on. Lines of other kinds are passed over.
+pub fn runs(content: &[u8]) -> Vec<Row> {
+    let mut times: HashMap<String, usize> = HashMap::new();
+    let lines = content.split(|byte| *byte == b'\n');
+    let records = lines.filter_map(|line| serde_json::from_slice::<RunLine>(line).ok());
+    let row = |line: RunLine| {
+        let key = line.key();
+        let time = times.entry(key.clone()).or_insert(0);
+        *time += 1;
+        let mut operands = line.value().unwrap_or_default();
+        if *time > 1 {
+            operands = format!("{operands} ({time})").trim_start().to_string();
+        }
+        Row {
+            code: key,
+            mnemonic: line.snippet,
+            operands,
+            encoding: "run".to_string(),
+            executor: line.executor,
+            isa: String::new(),
+            implicit: Vec::new(),
+            bytes: line.bytes,
+            immediate: None,
+            tried: Vec::new(),
+            status: Status::Measured,
+            reason: None,
+            latency: Vec::new(),
+            throughput: Some(Throughput {
+                cost: line.cost,
+                recipe: line.repro.clone(),
+                fraction: None,
+                decoders: None,
+                modes: Vec::new(),
+                variants: Vec::new(),
+            }),
+            tags: Vec::new(),
+            caveats: line.caveats,
+            repro: line.repro,
+        }
+    };
+    records.filter(|line| line.kind == "run").map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Tolerance, against_results};
+    use super::*;
+
+    fn line(bytes: &str, value: f64) -> String {
+        format!(
+            r#"{{"schema":"cyclescope/1","kind":"run","cost":{{"value":{value},"low":{},"high":{},"unit":"core_cycles"}},"snippet":"x","bytes":"{bytes}","init":"","executor":"user","caveats":[],"repro":"cyclescope run x"}}"#,
+            value - 0.01,
+            value + 0.01
+        )
+    }
+
+    #[test]
+    fn points_of_a_sweep_are_known_by_their_values() {
+        let point = |value: u64, cost: f64| {
+            let point = format!(r#""point":{{"number":0,"variable":"N","value":{value}}},"bytes":"90""#);
+            line("90", cost).replace(r#""bytes":"90""#, &point)
+        };
+        let a = runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes());
+        // Another seed, another order.
+        let b = runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes());
+        let found = against_results(&a, &b, Tolerance::RESULTS);
+        assert_eq!((found.forms.both, found.differences.len()), (2, 1));
+        assert_eq!(found.differences[0].operands, "N = 1");
+    }
+
+    #[test]
+    fn a_function_is_known_by_its_name_and_by_how_it_is_called() {
+        let call = |bytes: &str, text: &str, address: &str| {
+            let empty = r#""empty_call":{"value":7.0,"low":6.9,"high":7.1,"unit":"core_cycles"},"init":""#;
+            let line = line(bytes, 50.0).replace(r#""init":""#, &format!("{empty}{address}"));
+            line.replace(r#""snippet":"x""#, &format!(r#""snippet":"{text}""#))
+        };
+        let one = call("41 ff d4", "f of /old/libx.so", "49 bc 11");
+        let others = [
+            ("41 ff d4", "f of /new/libx.so", 1),
+            ("41 ff d4", "g of /old/libx.so", 0),
+            ("41 ff d4", "f of /old/liby.so", 0),
+            // Behind a fence.
+            ("0f ae e8 41 ff d4", "f of /old/libx.so", 0),
+        ];
+        for (bytes, text, both) in others {
+            let other = call(bytes, text, "49 bc 22");
+            let found = against_results(&runs(one.as_bytes()), &runs(other.as_bytes()), Tolerance::RESULTS);
+            assert_eq!(found.forms.both, both, "{text}");
+        }
+    }
+
+    #[test]
+    fn runs_are_held_against_each_other_by_their_code() {
+        let a = runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes());
+        let b = runs(
+            format!(
+                "{}\n{{\"kind\":\"other\"}}\n{}\n{}\n",
+                line("91", 4.0),
+                line("90", 1.0),
+                line("90", 1.01)
+            )
+            .as_bytes(),
+        );
+        let found = against_results(&a, &b, Tolerance::RESULTS);
+        assert_eq!((found.forms.both, found.differences.len()), (3, 1));
+        assert_eq!(found.differences[0].code, "91 ");
+    }
+}

@@ -1,0 +1,265 @@
+//! Rows as CSV, for spreadsheets and as a reference for others, and as Markdown, to be pasted.
+
+use super::compare::headlines;
+use crate::rows::row::{Bound, Latency, Row, Status, Variant};
+use cyclescope_measure::study::exported::{figures, word};
+use std::io::{self, Write};
+
+const COLUMNS: [&str; 29] = [
+    "code",
+    "mnemonic",
+    "operands",
+    "encoding",
+    "isa",
+    "status",
+    "reason",
+    "from",
+    "to",
+    "variant",
+    "immediate",
+    "latency_cycles",
+    "latency_low",
+    "latency_high",
+    "bound",
+    "rthroughput_cycles",
+    "rthroughput_low",
+    "rthroughput_high",
+    "tags",
+    "caveats",
+    "fresh_cycles",
+    "fresh_low",
+    "fresh_high",
+    "saturated_cycles",
+    "saturated_low",
+    "saturated_high",
+    "knee_instructions",
+    "knee_low",
+    "knee_high",
+];
+
+/// Writes a line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency of
+/// the headline has a line without one. What was measured with another constant has lines of its own, with the reciprocal
+/// throughput where that is another too. Numbers are core cycles. `compare` takes the file as a reference.
+pub fn csv<'a>(rows: impl IntoIterator<Item = &'a Row>, out: impl Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for row in rows {
+        if row.latency.iter().all(|latency| latency.variant.is_some()) {
+            writer.write_record(record(row, None, None))?;
+        }
+        let variants: Vec<&Variant> = row.throughput.iter().flat_map(|found| &found.variants).collect();
+        let same = |latency: &Latency, variant: &Variant| latency.variant.as_ref() == Some(&variant.variant);
+        for latency in &row.latency {
+            let rate = variants.iter().find(|variant| same(latency, variant)).copied();
+            writer.write_record(record(row, Some(latency), rate))?;
+        }
+        for variant in variants.iter().filter(|variant| row.tried.contains(&variant.variant)) {
+            if !row.latency.iter().any(|latency| same(latency, variant)) {
+                writer.write_record(record(row, None, Some(variant)))?;
+            }
+        }
+    }
+    writer.flush()
+}
+
+fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [String; COLUMNS.len()] {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let variant =
+        latency.and_then(|latency| latency.variant.clone()).or(rate.map(|rate| rate.variant.clone()));
+    let other = latency
+        .and_then(|latency| latency.immediate.clone())
+        .or(rate.and_then(|rate| rate.immediate.clone()));
+    let [value, low, high] = figures(latency.map(|latency| &latency.cost));
+    let usual = row.throughput.as_ref().map(|throughput| &throughput.cost);
+    let [rate, rate_low, rate_high] = figures(rate.map(|rate| &rate.cost).or(usual));
+    let regimes = latency.and_then(|latency| latency.regimes.as_ref());
+    let [fresh, fresh_low, fresh_high] = figures(regimes.map(|regimes| &regimes.fresh));
+    let [saturated, saturated_low, saturated_high] = figures(regimes.map(|regimes| &regimes.saturated));
+    let [knee, knee_low, knee_high] = figures(regimes.map(|regimes| &regimes.knee));
+    let caveats: Vec<String> = row.caveats.iter().map(|caveat| word(caveat.code)).collect();
+    let status = match row.status {
+        Status::Measured => "measured",
+        Status::Skipped => "skipped",
+        Status::Failed => "failed",
+    };
+    [
+        row.code.clone(),
+        row.mnemonic.clone(),
+        row.operands.clone(),
+        row.encoding.clone(),
+        row.isa.clone(),
+        status.to_string(),
+        text(&row.reason),
+        latency.map(|latency| latency.from.clone()).unwrap_or_default(),
+        latency.map(|latency| latency.to.clone()).unwrap_or_default(),
+        text(&variant),
+        text(&other.or(row.immediate.clone())),
+        value,
+        low,
+        high,
+        latency.map(|latency| word(latency.bound)).unwrap_or_default(),
+        rate,
+        rate_low,
+        rate_high,
+        row.tags.join(" "),
+        caveats.join(" "),
+        fresh,
+        fresh_low,
+        fresh_high,
+        saturated,
+        saturated_low,
+        saturated_high,
+        knee,
+        knee_low,
+        knee_high,
+    ]
+}
+
+/// Writes one table with a line for each row that was measured. Numbers are core cycles.
+pub fn markdown<'a>(rows: impl IntoIterator<Item = &'a Row>, mut out: impl Write) -> io::Result<()> {
+    writeln!(out, "| instruction | isa | latency | rthroughput | tags |")?;
+    writeln!(out, "|---|---|---|---:|---|")?;
+    for row in rows.into_iter().filter(|row| row.status == Status::Measured) {
+        let instruction = format!("{} {}", row.mnemonic, row.operands);
+        let throughput = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        let cells = [
+            instruction.trim().to_string(),
+            row.isa.clone(),
+            latency_summary(row),
+            throughput.map_or("-".to_string(), short),
+            row.tags.join(", "),
+        ];
+        writeln!(out, "| {} |", cells.map(|cell| escaped(&cell)).join(" | "))?;
+    }
+    Ok(())
+}
+
+/// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`; that of a
+/// short chain before that of a long one, `1…2`, where there are two; a dash for none.
+fn latency_summary(row: &Row) -> String {
+    let text = |latency: &Latency| {
+        let sign = if latency.bound == Bound::Upper { "≤" } else { "" };
+        let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
+        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
+        let value = short(latency.cost.value?);
+        Some((format!("{}→{}", latency.from, latency.to), format!("{sign}{fresh}{value}")))
+    };
+    let shown: Vec<(String, String)> = headlines(row).filter_map(text).collect();
+    match shown.first() {
+        None => "-".to_string(),
+        Some((_, first)) if shown.iter().all(|(_, value)| value == first) => first.clone(),
+        Some(_) => shown.iter().map(|(pair, value)| format!("{pair} {value}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A number of cycles with two decimals, without those that are zero.
+fn short(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    // A tiny negative number, which noise makes of zero.
+    if text == "-0" { "0".to_string() } else { text.to_string() }
+}
+
+/// Text that ends no cell.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare::{Tolerance, against_reference};
+    use super::super::reference::Reference;
+    use super::*;
+    use crate::rows::row::Regimes;
+    use crate::rows::table::tests::{add, cost, latency, row};
+    use cyclescope_core::unit::Unit;
+    use cyclescope_measure::result::record::Quantity;
+
+    /// Rows of every sort.
+    fn rows() -> Vec<Row> {
+        let mut variant = latency("op1", "op1", 0.0, Bound::Upper);
+        variant.variant = Some("same register".to_string());
+        let latencies = vec![
+            latency("op1", "op1", 1.0, Bound::Exact),
+            latency("mem_addr", "op1", 6.25, Bound::Upper),
+            latency("op1", "flags", 2.0, Bound::Sum),
+            variant,
+        ];
+        let mut skipped = row("hlt", "", Vec::new(), 1.0);
+        skipped.throughput = None;
+        skipped.status = Status::Skipped;
+        skipped.reason = Some("privileged, \"of course\"".to_string());
+        let mut masked = row("vaddps", "zmm{k}{z}, zmm, m32{1to16}", Vec::new(), 0.5);
+        masked.tags = vec!["false_dependency".to_string(), "eliminated".to_string()];
+        vec![add(), row("sub", "r64, m64", latencies, 0.3333), skipped, masked]
+    }
+
+    fn exported() -> String {
+        let mut bytes = Vec::new();
+        csv(&rows(), &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn there_is_a_line_for_each_latency() {
+        let text = exported();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 1 + 2 + 4 + 1 + 1);
+        assert_eq!(
+            lines[4],
+            "sub_code,sub,\"r64, m64\",legacy,x64,measured,,mem_addr,op1,,,6.2500,6.2400,6.2600,upper,\
+             0.3333,0.3233,0.3433,,,,,,,,,,,"
+        );
+        assert_eq!(
+            lines[7],
+            "hlt_code,hlt,,legacy,x64,skipped,\"privileged, \"\"of course\"\"\",,,,,,,,,,,,,,,,,,,,,,"
+        );
+    }
+
+    #[test]
+    fn an_export_agrees_with_its_rows() {
+        let reference = Reference::read(exported().as_bytes()).unwrap();
+        assert_eq!(reference.warnings, Vec::<String>::new());
+        let none = Tolerance { cycles: 1e-4, cycles_below_one: 1e-4, share: 0.0 };
+        let found = against_reference(&rows(), &reference, none);
+        let counts: Vec<[u64; 4]> =
+            found.quantities.iter().map(|t| [t.agree, t.differ, t.only_a, t.only_b]).collect();
+        assert_eq!(counts, [[3, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0]]);
+        assert_eq!([found.forms.both, found.forms.only_a, found.forms.only_b], [4, 0, 0]);
+    }
+
+    #[test]
+    fn markdown_has_what_was_measured() {
+        let mut bytes = Vec::new();
+        markdown(&rows(), &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        let expected = [
+            "| add r64, r64 | x64 | 1 | 0.25 |  |",
+            "| sub r64, m64 | x64 | op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2 | 0.33 |  |",
+            "| vaddps zmm{k}{z}, zmm, m32{1to16} | x64 | - | 0.5 | false_dependency, eliminated |",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn markdown_has_both_latencies_of_a_chain_and_no_number_that_was_refused() {
+        let regimes = Regimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
+        let two = Latency { regimes: Some(regimes), ..latency("op1", "op1", 2.0, Bound::Exact) };
+        let refused = Quantity::refused(Unit::CoreCycles);
+        let none = Latency { cost: refused, ..latency("op2", "op1", 0.0, Bound::Exact) };
+        let mut silent = row("sub", "r64", vec![none.clone()], 0.0);
+        silent.throughput.as_mut().unwrap().cost = refused;
+        let mut bytes = Vec::new();
+        markdown(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent], &mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.lines().skip(2).collect();
+        assert_eq!(lines, ["| vpaddd xmm, xmm | x64 | 1…2 | 0.5 |  |", "| sub r64 | x64 | - | - |  |"]);
+    }
+
+    #[test]
+    fn numbers_are_short_and_cells_whole() {
+        assert_eq!([-0.001, 100.0, 0.25, 3.999].map(short), ["0", "100", "0.25", "4"]);
+        assert_eq!(escaped("a|b\nc"), "a\\|b c");
+    }
+}

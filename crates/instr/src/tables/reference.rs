@@ -1,0 +1,277 @@
+//! A published table to hold results against, as a CSV file.
+//!
+//! The header names the columns, in any order and in capitals or not: `mnemonic` and `operands`, at least one of
+//! `latency_cycles` and `rthroughput_cycles`, and where wanted `encoding`, `code`, `from` and `to`. An empty field
+//! says nothing; a line that begins with `#` is a comment. Of the columns that our own export has beside these,
+//! `variant` and `bound` are understood, so that an export is a reference; all others are passed over.
+
+mod figure;
+mod spelling;
+
+pub(crate) use figure::Figure;
+pub(crate) use spelling::{mnemonic, operands};
+
+use crate::rows::row::Bound;
+use csv::StringRecord;
+use cyclescope_code::asm::nearest;
+use cyclescope_measure::study::listed::lines::Lines;
+use cyclescope_measure::study::listed::{BadFile, unreadable};
+
+/// The columns that are understood.
+const COLUMNS: [&str; 10] = [
+    "mnemonic",
+    "operands",
+    "encoding",
+    "code",
+    "from",
+    "to",
+    "variant",
+    "bound",
+    "latency_cycles",
+    "rthroughput_cycles",
+];
+const REQUIRED: [&str; 2] = ["mnemonic", "operands"];
+const FIGURES: [&str; 2] = ["latency_cycles", "rthroughput_cycles"];
+const ENCODINGS: [&str; 6] = ["legacy", "vex", "evex", "xop", "3dnow", "sequence"];
+
+/// What one line says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its line in the file.
+    pub line: u64,
+    /// The instruction in the database, where it is named.
+    pub code: Option<String>,
+    /// The mnemonic, in our spelling.
+    pub mnemonic: String,
+    /// The operands, in our spelling.
+    pub operands: String,
+    /// The encoding; none stands for any.
+    pub encoding: Option<String>,
+    /// Between which operands the latency is; none where the table does not tell.
+    pub pair: Option<(String, String)>,
+    /// The latency in core cycles.
+    pub latency: Option<Figure>,
+    /// What the latency is, where the table tells.
+    pub bound: Option<Bound>,
+    /// The reciprocal throughput in core cycles.
+    pub throughput: Option<Figure>,
+}
+
+/// A published table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reference {
+    /// Its lines.
+    pub entries: Vec<Entry>,
+    /// Columns that were passed over though they may have been meant.
+    pub warnings: Vec<String>,
+}
+
+impl Reference {
+    /// Reads the content of a file.
+    pub fn read(content: &[u8]) -> Result<Reference, BadFile> {
+        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
+        let mut lines = Lines::new(content);
+        let headers = reader.headers().map_err(|error| unreadable(&error, &mut lines))?.clone();
+        let first = headers.position().map_or(1, |position| lines.of(position));
+        let columns = Columns::new(&headers).map_err(|error| BadFile { line: Some(first), ..error })?;
+        let entries = reader.records().map(|record| {
+            let record = record.map_err(|error| unreadable(&error, &mut lines))?;
+            let line = record.position().map_or(0, |position| lines.of(position));
+            columns.entry(&record, line)
+        });
+        Ok(Reference { entries: entries.collect::<Result<_, _>>()?, warnings: columns.warnings.clone() })
+    }
+
+    /// Whether the table tells between which operands its latencies are.
+    pub(crate) fn has_pairs(&self) -> bool {
+        self.entries.iter().any(|entry| entry.pair.is_some())
+    }
+}
+
+/// Where the columns are.
+struct Columns {
+    places: [Option<usize>; COLUMNS.len()],
+    warnings: Vec<String>,
+}
+
+impl Columns {
+    fn new(headers: &StringRecord) -> Result<Columns, BadFile> {
+        let names: Vec<String> = headers.iter().map(str::to_lowercase).collect();
+        for name in COLUMNS {
+            if names.iter().filter(|other| *other == name).count() > 1 {
+                return Err(header(
+                    format!("there are two columns `{name}`"),
+                    "leave one of them".to_string(),
+                ));
+            }
+        }
+        let unknown = || names.iter().map(String::as_str).filter(|name| !COLUMNS.contains(name));
+        let has = |name: &str| names.iter().any(|other| other == name);
+        // Columns that are there under a name that is nearly theirs.
+        let meant = |absent: &[&'static str]| -> Vec<(String, &'static str)> {
+            let near = |name: &str| {
+                nearest(name, absent.iter().copied().filter(|absent| !has(absent))).first().copied()
+            };
+            let absent = unknown().filter_map(|name| near(name).map(|near| (name.to_string(), near)));
+            absent.filter_map(|(name, near)| Some((name, *COLUMNS.iter().find(|c| **c == near)?))).collect()
+        };
+        let missing: Vec<&'static str> = REQUIRED.into_iter().filter(|name| !has(name)).collect();
+        if !missing.is_empty() {
+            let text = format!("there is no column `{}`", missing.join("` and no column `"));
+            return Err(header(text, did_you_mean(&meant(&missing))));
+        }
+        if !FIGURES.into_iter().any(has) {
+            let text = format!("there is neither a column `{}` nor one `{}`", FIGURES[0], FIGURES[1]);
+            return Err(header(text, did_you_mean(&meant(&FIGURES))));
+        }
+        let warnings = meant(&COLUMNS)
+            .into_iter()
+            .map(|(name, near)| format!("column `{name}` is passed over; did you mean `{near}`?"));
+        let places = COLUMNS.map(|name| names.iter().position(|other| other == name));
+        Ok(Columns { places, warnings: warnings.collect() })
+    }
+
+    /// A field that is there and not empty.
+    fn field<'a>(&self, record: &'a StringRecord, name: &str) -> Option<&'a str> {
+        let column = COLUMNS.iter().position(|column| *column == name)?;
+        record.get(self.places[column]?).filter(|text| !text.is_empty())
+    }
+
+    fn entry(&self, record: &StringRecord, line: u64) -> Result<Entry, BadFile> {
+        let field = |name: &str| self.field(record, name);
+        let wrong =
+            |message: String, remedy: &str| BadFile { line: Some(line), message, remedy: remedy.to_string() };
+        let name = field("mnemonic").ok_or_else(|| wrong("the mnemonic is empty".to_string(), "name one"))?;
+        let figure = |name: &str| match field(name) {
+            None => Ok(None),
+            Some(text) => Figure::parse(text).map(Some).ok_or_else(|| {
+                let message = format!("`{text}` in column `{name}` is no number of core cycles");
+                wrong(message, "write it as 3, 3.5, <=7 or 14-18, or leave it empty")
+            }),
+        };
+        let encoding = field("encoding").map(str::to_lowercase);
+        if let Some(unknown) = encoding.as_deref().filter(|name| !ENCODINGS.contains(name)) {
+            let remedy = format!("write one of {}, or leave it empty for any", ENCODINGS.join(", "));
+            return Err(wrong(format!("there is no encoding `{unknown}`"), &remedy));
+        }
+        let pair = match (field("from"), field("to")) {
+            (None, None) => None,
+            (Some(from), Some(to)) => Some((from.to_lowercase(), to.to_lowercase())),
+            _ => return Err(wrong("of `from` and `to` one is empty".to_string(), "fill both or none")),
+        };
+        let bound = field("bound").and_then(known_bound);
+        // A variant has other operands than the headline that a published number is about.
+        let (latency, throughput) = match field("variant") {
+            Some(_) => (None, None),
+            None => (figure("latency_cycles")?, figure("rthroughput_cycles")?),
+        };
+        Ok(Entry {
+            line,
+            code: field("code").map(str::to_string),
+            mnemonic: mnemonic(name),
+            operands: operands(field("operands").unwrap_or_default()),
+            encoding,
+            pair,
+            latency: latency
+                .map(|figure| if bound == Some(Bound::Upper) { figure.at_most() } else { figure }),
+            bound,
+            throughput,
+        })
+    }
+}
+
+fn known_bound(text: &str) -> Option<Bound> {
+    serde_json::from_value(text.to_lowercase().into()).ok()
+}
+
+fn did_you_mean(meant: &[(String, &str)]) -> String {
+    let columns =
+        "name the columns in the first line: mnemonic, operands, latency_cycles, rthroughput_cycles";
+    match meant {
+        [] => columns.to_string(),
+        [(name, near), ..] => format!("`{name}` is not known; did you mean `{near}`?"),
+    }
+}
+
+fn header(message: String, remedy: String) -> BadFile {
+    BadFile { line: Some(1), message, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Reference, BadFile> {
+        Reference::read(text.as_bytes())
+    }
+
+    #[test]
+    fn columns_come_in_any_order_and_spelling() {
+        let text = "\u{feff}RThroughput_Cycles, Port ,OPERANDS,From,to,Mnemonic,latency_cycles,encoding\r\n\
+                    # a comment\r\n\
+                    0.25,p0156,\"Reg64,R64\",OP2,op1,ADD,<=1,Legacy\r\n\
+                    ,,,,,NOP,,\r\n";
+        let reference = read(text).unwrap();
+        let entry = &reference.entries[0];
+        assert_eq!((entry.mnemonic.as_str(), entry.operands.as_str(), entry.line), ("add", "r64, r64", 3));
+        assert_eq!(entry.pair, Some(("op2".to_string(), "op1".to_string())));
+        assert_eq!((entry.latency, entry.throughput), (Some(Figure::AtMost(1.0)), Some(Figure::Exact(0.25))));
+        assert_eq!(entry.encoding.as_deref(), Some("legacy"));
+        let empty = &reference.entries[1];
+        assert_eq!(
+            (empty.latency, empty.throughput, &empty.encoding, &empty.pair),
+            (None, None, &None, &None)
+        );
+        assert!(reference.has_pairs() && reference.warnings.is_empty());
+    }
+
+    #[test]
+    fn what_an_export_says_beside_is_understood() {
+        let text = "mnemonic,operands,from,to,variant,latency_cycles,bound\n\
+                    xor,\"r64, r64\",op1,op1,same register,0,upper\n\
+                    load,m64,mem_addr,op1,,5,upper\nadd,r64,op1,op1,,1,sum\n";
+        let entries = read(text).unwrap().entries;
+        let latencies: Vec<Option<Figure>> = entries.iter().map(|entry| entry.latency).collect();
+        assert_eq!(latencies, [None, Some(Figure::AtMost(5.0)), Some(Figure::Exact(1.0))]);
+        assert_eq!(entries[2].bound, Some(Bound::Sum));
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_helps() {
+        let cases = [
+            ("mnemonc,operands,latency_cycles\n", Some(1), "`mnemonc` is not known; did you mean `mnemonic`"),
+            ("mnemonic,latency_cycles\n", Some(1), "name the columns"),
+            ("mnemonic,operands,latency\n", Some(1), "did you mean `latency_cycles`"),
+            ("mnemonic,operands,to,to,latency_cycles\n", Some(1), "leave one"),
+            ("mnemonic,operands,latency_cycles\nadd,\"r64, r64\",one\n", Some(2), "14-18"),
+            ("mnemonic,operands,latency_cycles\nadd,r64, r64,1\n", Some(2), "double quotes"),
+            (
+                "# note\n\nmnemonic,operands,latency_cycles\r\n\r\n# note\nnop,,\r\nadd,r64\r\n",
+                Some(7),
+                "double",
+            ),
+            ("mnemonic,operands,latency_cycles\n\nnop,,1\n,r64,1\n", Some(4), "name one"),
+            ("mnemonic,operands,latency_cycles,encoding\nadd,r64,1,sse\n", Some(2), "one of legacy, vex"),
+            ("mnemonic,operands,latency_cycles,from,to\nadd,r64,1,op1,\n", Some(2), "fill both"),
+            ("", Some(1), "name the columns"),
+        ];
+        for (text, line, remedy) in cases {
+            let error = read(text).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.remedy.contains(remedy), "{text}: {error:?}");
+        }
+        let error = Reference::read(b"mnemonic,operands,latency_cycles\nadd,\xff,1\n").unwrap_err();
+        assert_eq!((error.line, error.remedy.as_str()), (Some(2), "save the file as UTF-8"));
+    }
+
+    #[test]
+    fn a_column_that_may_be_misspelt_is_told() {
+        let warnings = read("mnemonic,operands,latency_cycles,rthroughput_cycels,ports\n").unwrap().warnings;
+        assert_eq!(
+            warnings,
+            ["column `rthroughput_cycels` is passed over; did you mean `rthroughput_cycles`?"]
+        );
+    }
+}

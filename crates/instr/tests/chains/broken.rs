@@ -1,0 +1,152 @@
+//! Programs with a fault put in, which the reader must refuse.
+
+use super::{NEAR, judge, plan};
+use crate::everything::everything;
+use crate::reader::{FAR, decode};
+use cyclescope_code::asm::forms;
+use cyclescope_instr::experiments::experiment::{Experiment, Meaning};
+use cyclescope_instr::forms::operands::encode;
+use iced_x86::{Code, Instruction, Mnemonic, Register};
+
+/// The experiments of the first form of an instruction that has these operands.
+fn experiments(code: Code, operands: &str) -> (Vec<Experiment>, Instruction) {
+    let form =
+        forms::all().find(|form| form.code == code && form.operands() == operands).expect("it is a form");
+    let (plan, sample) = plan(form, &everything()).expect("it is tried");
+    (plan.experiments, sample)
+}
+
+fn latency(experiments: &[Experiment], from_name: &str, to_name: &str, special: Option<&str>) -> Experiment {
+    let is = |experiment: &&Experiment| match &experiment.meaning {
+        Meaning::Latency { from, to, variant, .. } => {
+            from == from_name && to == to_name && variant.as_deref() == special
+        }
+        _ => false,
+    };
+    experiments.iter().find(is).expect("there is such a chain").clone()
+}
+
+/// The same with another period.
+fn changed(experiment: &Experiment, change: impl FnOnce(&mut Vec<Instruction>)) -> Experiment {
+    let mut period = decode(&experiment.period);
+    change(&mut period);
+    Experiment { period: encode(&period).expect("it can be encoded"), ..experiment.clone() }
+}
+
+fn refused(experiment: &Experiment, sample: &Instruction) -> String {
+    judge(experiment, sample).expect_err("the fault must be seen")
+}
+
+fn nearest(experiment: &Experiment, sample: &Instruction) -> usize {
+    let others = judge(experiment, sample).expect("all instances are there, and closed where they should be");
+    others.values().min().copied().unwrap_or(FAR)
+}
+
+#[test]
+fn a_swapped_register_opens_a_chain() {
+    let (all, sample) = experiments(Code::Imul_r64_rm64, "r64, r64");
+    let chain = latency(&all, "op2", "op1", None);
+    assert!(judge(&chain, &sample).is_ok());
+    let swapped = changed(&chain, |period| {
+        let at = period.len() / 2;
+        period[at].set_op1_register(Register::R12);
+    });
+    assert!(refused(&swapped, &sample).contains("does not wait"));
+}
+
+#[test]
+fn the_end_of_a_period_must_reach_its_beginning() {
+    let (all, sample) = experiments(Code::VEX_Vpaddd_xmm_xmm_xmmm128, "xmm, xmm, xmm");
+    let chain = latency(&all, "op2", "op1", None);
+    let cut = changed(&chain, |period| {
+        period.pop();
+    });
+    let cut = Experiment { copies: chain.copies - 1, ..cut };
+    assert!(refused(&cut, &sample).contains(&format!("instance {}", cut.copies)));
+}
+
+#[test]
+fn a_removed_link_opens_a_chain() {
+    let (all, sample) = experiments(Code::Add_rm64_r64, "r64, r64");
+    let chain = latency(&all, "op1", "flags", None);
+    assert!(judge(&chain, &sample).is_ok());
+    let links = decode(&chain.period).len();
+    for link in 1..links {
+        let removed = changed(&chain, |period| {
+            period.remove(link);
+        });
+        refused(&removed, &sample);
+    }
+}
+
+#[test]
+fn an_address_must_be_the_one_that_it_was() {
+    let (all, sample) = experiments(Code::VEX_Vmovd_xmm_rm32, "xmm, m32");
+    let chain = latency(&all, "mem_addr", "op1", None);
+    assert!(judge(&chain, &sample).is_ok());
+    let once = changed(&chain, |period| {
+        let last = period.iter().rposition(|instruction| instruction.mnemonic() == Mnemonic::Xor);
+        period.remove(last.expect("two of them keep the address"));
+    });
+    refused(&once, &sample);
+}
+
+#[test]
+fn a_store_elsewhere_opens_a_chain() {
+    let (all, sample) = experiments(Code::Add_rm64_r64, "m64, r64");
+    let chain = latency(&all, "op2", "mem_data", None);
+    assert!(judge(&chain, &sample).is_ok());
+    let elsewhere = changed(&chain, |period| {
+        period[0].set_memory_displacement64(64);
+        period[0].set_memory_displ_size(1);
+    });
+    assert!(refused(&elsewhere, &sample).contains("does not wait"));
+    // Other bases that are no copies of the first.
+    let alternating = |experiment: &&Experiment| match &experiment.meaning {
+        Meaning::Latency { from, .. } => from == "op2" && experiment.meaning.has_pairs(),
+        _ => false,
+    };
+    let chain = all.iter().find(alternating).expect("there is such a chain").clone();
+    assert!(judge(&chain, &sample).is_ok());
+    let apart = Experiment { init: Vec::new(), ..chain };
+    refused(&apart, &sample);
+}
+
+#[test]
+fn a_missing_breaker_is_seen() {
+    let (all, sample) = experiments(Code::Adc_rm64_r64, "r64, r64");
+    let broken = changed(&all[0], |period| {
+        period.retain(|instruction| instruction.mnemonic() == Mnemonic::Adc);
+    });
+    assert_eq!(nearest(&broken, &sample), 1);
+    assert!(nearest(&all[0], &sample) >= NEAR);
+    let (all, sample) = experiments(Code::Mul_rm64, "r64");
+    let broken = changed(&all[0], |period| {
+        period.retain(|instruction| instruction.mnemonic() == Mnemonic::Mul);
+    });
+    assert_eq!(nearest(&broken, &sample), 1);
+}
+
+#[test]
+fn a_second_way_round_is_seen() {
+    // The conditional move keeps the product, on which the next one then waits too.
+    let (all, sample) = experiments(Code::Imul_r64_rm64, "r64, r64");
+    let chain = latency(&all, "op1", "flags", None);
+    assert!(nearest(&chain, &sample) >= NEAR);
+    let kept = changed(&chain, |period| {
+        let product = period[0].op0_register();
+        let select = period
+            .iter_mut()
+            .find(|instruction| instruction.op_count() == 2 && instruction.rflags_read() != 0);
+        select.expect("flags are read").set_op0_register(product);
+        period.retain(|instruction| instruction.mnemonic() != Mnemonic::Movsxd);
+    });
+    let direct = match kept.meaning.clone() {
+        Meaning::Latency { from, to, variant, links, turn, ports } => {
+            let links = links[..1].to_vec();
+            Experiment { meaning: Meaning::Latency { from, to, variant, links, turn, ports }, ..kept }
+        }
+        other => panic!("{other:?} is no chain"),
+    };
+    assert_eq!(nearest(&direct, &sample), 1);
+}

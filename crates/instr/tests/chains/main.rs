@@ -1,0 +1,234 @@
+//! Reads the machine code of every experiment of every form, knowing nothing of how it was made: chains are closed, each
+//! link reading what the one before wrote, and throughput programs carry no dependency.
+
+mod broken;
+mod causes;
+mod everything;
+mod ports;
+mod reader;
+mod ring_0;
+mod values;
+mod verdict;
+
+use causes::{Cause, cause};
+use cyclescope_code::asm::{Listing, forms, forms::Choice, forms::Form};
+use cyclescope_core::machine::features::Features;
+use cyclescope_exec::Ring;
+use cyclescope_instr::experiments::experiment::{Experiment, Meaning, Way};
+use cyclescope_instr::experiments::form_plan::FormPlan;
+use cyclescope_instr::forms::operands::Anatomy;
+use cyclescope_instr::forms::skip::skip;
+use everything::everything;
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
+use ports::Port;
+use std::collections::BTreeMap;
+use verdict::Others;
+
+/// A dependency over fewer instances than this could show.
+const NEAR: usize = 3;
+
+/// The plan of a form, and the form as the test itself writes it; why there is none where it is not tried.
+pub fn plan(form: Form, features: &Features) -> Result<(FormPlan, Instruction), String> {
+    let anatomy = Anatomy::of(form).expect("every form has an instance");
+    if let Some(skip) = skip(&anatomy, features, Ring::Three) {
+        return Err(skip.code().to_string());
+    }
+    let bases = [Register::R14, Register::RDI];
+    let choice = |base: &Register| Choice { base: *base, ..Choice::default() };
+    let sample =
+        bases.iter().find_map(|base| form.instruction(&choice(base))).expect("every form has an instance");
+    Ok((FormPlan::new(anatomy, features, &form.into()), sample))
+}
+
+/// The mnemonics of links, from their names.
+pub fn mnemonics(names: impl Iterator<Item = &'static str>) -> Vec<Mnemonic> {
+    let named = |name: &str| match name.split(' ').next().expect("a link has a name") {
+        "cmovc" => Mnemonic::Cmovb,
+        "cmovz" => Mnemonic::Cmove,
+        word => Mnemonic::values()
+            .find(|mnemonic| format!("{mnemonic:?}").eq_ignore_ascii_case(word))
+            .unwrap_or_else(|| panic!("no instruction is called {word}")),
+    };
+    names.map(named).collect()
+}
+
+/// Other dependencies of an experiment that is what it says, or why it is not.
+pub fn judge(experiment: &Experiment, sample: &Instruction) -> Result<Others, String> {
+    let Experiment { init, period, copies, meaning, .. } = experiment;
+    let meaning = match meaning {
+        Meaning::Operands { of, .. } => of,
+        meaning => meaning,
+    };
+    let parts = if meaning.has_pairs() { 2 } else { 1 };
+    let reading = reader::read(init, period, sample, *copies, parts)?;
+    match meaning {
+        Meaning::Operands { .. } => Err("operands of operands".to_string()),
+        Meaning::Latency { from, to, variant, links, .. } => {
+            let input = Port::named(from, variant.as_deref());
+            let links = mnemonics(links.iter().map(|link| link.name));
+            let others = verdict::chain(&reading, input, Port::named(to, None), &links)?;
+            // One register for all inputs is what this variant is about.
+            Ok(if variant.as_deref() == Some("same register") { Others::new() } else { others })
+        }
+        Meaning::SameDestination { to } => {
+            let to = Port::named(to, None);
+            let others = verdict::independent(&reading)?;
+            Ok(others.into_iter().filter(|(pair, _)| *pair != (to, to)).collect())
+        }
+        Meaning::Throughput { .. } => verdict::independent(&reading),
+    }
+}
+
+/// A recipe but for how dependencies are broken.
+fn unbroken(recipe: &str) -> String {
+    let end = [", dependencies", ", addresses put"].iter().filter_map(|end| recipe.find(end)).min();
+    recipe[..end.unwrap_or(recipe.len())].to_string()
+}
+
+/// What was found in many forms.
+#[derive(Debug, Default)]
+struct Tally {
+    forms: BTreeMap<String, usize>,
+    latency: usize,
+    operands: usize,
+    same_destination: usize,
+    throughput: usize,
+    /// Recipes of which no program keeps instances apart, and other programs that do not.
+    near: BTreeMap<Cause, usize>,
+    /// Chains over addresses that nothing set up.
+    astray: usize,
+    faults: Vec<String>,
+}
+
+impl Tally {
+    fn form(&mut self, form: Form, features: &Features) {
+        let mut count = |what: String| *self.forms.entry(what).or_default() += 1;
+        let (plan, sample) = match plan(form, features) {
+            Ok((_, sample)) if sample.flow_control() != FlowControl::Next => {
+                return count("branch".to_string());
+            }
+            Ok(found) => found,
+            Err(reason) => return count(reason),
+        };
+        if has_no_program(&sample) {
+            return count("no program".to_string());
+        }
+        count("read".to_string());
+        // A recipe whose dependencies can be broken in several ways has a program for each; one of them has none.
+        let mut recipes: BTreeMap<String, (usize, Others)> = BTreeMap::new();
+        // Ways that are taken only where a chain takes no whole number of cycles, or is about as slow as its instances.
+        let ways = [Way::Longer(8), Way::Beside(3)];
+        let again = (0..plan.experiments.len())
+            .flat_map(|index| ways.map(|way| (index, way)))
+            .filter_map(|(index, way)| plan.again(index, way));
+        for experiment in plan.experiments.iter().cloned().chain(again) {
+            let experiment = &experiment;
+            let others = match judge(experiment, &sample) {
+                Ok(others) => others,
+                Err(_) if cause(&sample, (Port::Data, Port::Data)) == Some(Cause::Padlock) => {
+                    self.astray += 1;
+                    continue;
+                }
+                Err(why) => {
+                    self.faults.push(format!("{}: {why}", told(form, experiment)));
+                    continue;
+                }
+            };
+            match &experiment.meaning {
+                Meaning::Operands { .. } => self.operands += 1,
+                Meaning::Latency { .. } => self.latency += 1,
+                Meaning::SameDestination { .. } => self.same_destination += 1,
+                Meaning::Throughput { recipe, .. } => {
+                    self.throughput += 1;
+                    let least = others.values().min().copied().unwrap_or(reader::FAR);
+                    let best = recipes.entry(unbroken(recipe)).or_insert((0, Others::new()));
+                    if least > best.0 {
+                        *best = (least, others);
+                    }
+                    continue;
+                }
+            }
+            self.near(&others, &sample, || told(form, experiment));
+        }
+        if recipes.is_empty() {
+            self.faults.push(format!("{form:?}: no throughput program"));
+        }
+        for (recipe, (_, others)) in recipes {
+            self.near(&others, &sample, || format!("{:?} {}, {recipe}", form.code, form.operands()));
+        }
+    }
+
+    fn near(&mut self, others: &Others, sample: &Instruction, told: impl Fn() -> String) {
+        for (pair, distance) in others.iter().filter(|(_, distance)| **distance < NEAR) {
+            match cause(sample, *pair) {
+                Some(cause) => *self.near.entry(cause).or_default() += 1,
+                None => self.faults.push(format!("{}: {pair:?} over {distance}", told())),
+            }
+        }
+    }
+}
+
+/// XLATB, whose address is no choice, and no-operations that the chosen register makes prefetches.
+fn has_no_program(sample: &Instruction) -> bool {
+    let name = format!("{:?}", sample.code());
+    let prefetches = name.starts_with("Reservednop") && name.ends_with("0F18");
+    sample.mnemonic() == Mnemonic::Xlatb || prefetches && sample.op0_kind() == OpKind::Memory
+}
+
+fn told(form: Form, experiment: &Experiment) -> String {
+    let text = Listing::from_bytes(&experiment.period).text().replace('\n', "; ");
+    let what = match &experiment.meaning {
+        Meaning::Latency { from, to, variant, .. } => {
+            format!("{from} to {to} {}", variant.as_deref().unwrap_or_default())
+        }
+        other => format!("{other:?}"),
+    };
+    format!("{:?} {}, {what}: {}", form.code, form.operands(), text.chars().take(400).collect::<String>())
+}
+
+#[test]
+fn every_program_is_what_it_says() {
+    let features = everything();
+    let all: Vec<Form> = forms::all().collect();
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let tally = |thread: usize| {
+        let mut tally = Tally::default();
+        all.iter().skip(thread).step_by(threads).for_each(|form| tally.form(*form, &features));
+        tally
+    };
+    let mut whole = Tally::default();
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || tally(thread))).collect();
+        for tally in running.into_iter().map(|thread| thread.join().expect("no form makes the reader panic"))
+        {
+            tally.forms.into_iter().for_each(|(what, count)| *whole.forms.entry(what).or_default() += count);
+            tally.near.into_iter().for_each(|(cause, count)| *whole.near.entry(cause).or_default() += count);
+            whole.latency += tally.latency;
+            whole.same_destination += tally.same_destination;
+            whole.throughput += tally.throughput;
+            whole.astray += tally.astray;
+            whole.faults.extend(tally.faults);
+        }
+    });
+    println!("{} forms: {:?}", all.len(), whole.forms);
+    println!(
+        "closed chains {}, throughput programs {}, false dependencies looked for {}",
+        whole.latency, whole.throughput, whole.same_destination
+    );
+    println!("near dependencies by cause {:?}, programs of Padlock astray {}", whole.near, whole.astray);
+    assert!(
+        whole.faults.is_empty(),
+        "{} faults:\n{}",
+        whole.faults.len(),
+        whole.faults[..whole.faults.len().min(40)].join("\n")
+    );
+    assert_eq!(whole.forms.values().sum::<usize>(), all.len());
+    let read = whole.forms["read"];
+    assert!(read > 16_500, "{read} forms");
+    assert!(
+        whole.latency > 4 * read && whole.throughput >= 8 * read,
+        "{} {}",
+        whole.latency,
+        whole.throughput
+    );
+}

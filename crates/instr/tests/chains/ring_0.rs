@@ -1,0 +1,123 @@
+//! What ring 0 refuses, of all programs of all forms.
+
+use crate::everything::everything;
+use cyclescope_code::asm::forms;
+use cyclescope_core::machine::features::Features;
+use cyclescope_exec::Ring;
+use cyclescope_exec::kernel::refused::{Judged, Rules, judge};
+use cyclescope_instr::experiments::experiment::Experiment;
+use cyclescope_instr::experiments::form_plan::FormPlan;
+use cyclescope_instr::experiments::ring_0::restrict;
+use cyclescope_instr::forms::operands::Anatomy;
+use cyclescope_instr::forms::skip::{Skip, skip};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Privileged instructions that are measured in ring 0.
+const PRIVILEGED: &str = "clac cli clts invlpg invpcid mov rdmsr stac sti swapgs wbinvd wbnoinvd wrmsr xsaves xsaves64 \
+                          xsetbv";
+/// What user mode runs, and ring 0 refuses: instructions of few processors, or wrongly listed as unprivileged. Of near
+/// branches to anywhere, displacements are bytes that may be run, and some are no instructions.
+const REFUSED: &str = "call ccs_encrypt ccs_hash getsec getsecq jmp monitor montmul mwait ret slwpcb xcryptcbc xcryptcfb \
+                       xcryptctr xcryptecb xcryptofb xsha1 xsha256 xsha512 xsha512_alt xstore xstore_alt";
+/// What user mode skips for another reason than privilege, and ring 0 measures.
+const MORE: &str = "rdpmc sgdt sidt sldt smsw str";
+
+#[derive(Default)]
+struct Found {
+    privileged: BTreeSet<String>,
+    refused: BTreeSet<String>,
+    more: BTreeSet<String>,
+    /// Refused programs of forms that run, by form and reason.
+    programs: BTreeMap<String, usize>,
+    /// Privileged forms and what became of them.
+    told: Vec<String>,
+    judged: usize,
+    took: Duration,
+}
+
+fn is_refused(experiment: &Experiment) -> Option<String> {
+    let judged = Judged {
+        init: &experiment.init,
+        snippet: &experiment.period,
+        copies: experiment.repeats(usize::MAX),
+        looped: true,
+        following: &[],
+    };
+    judge(judged, Rules { lone_cpu: false }).err().map(|refusal| refusal.to_string())
+}
+
+impl Found {
+    fn form(&mut self, form: forms::Form, features: &Features) {
+        let anatomy = Anatomy::of(form).expect("every form has an instance");
+        let name = form.mnemonic();
+        let user = skip(&anatomy, features, Ring::Three);
+        let kernel = skip(&anatomy, features, Ring::Zero);
+        let mut plan = FormPlan::new(anatomy, features, &form.into());
+        let all = plan.experiments.len();
+        let kernel = kernel.or_else(|| restrict(&mut plan));
+        if user == Some(Skip::Privileged) {
+            let end = kernel.map_or(format!("{} of {all} programs", plan.experiments.len()), Skip::reason);
+            self.told.push(format!("{:?} {}: {end}", form.code, form.operands()));
+        }
+        match (user, kernel) {
+            (None, Some(_)) => drop(self.refused.insert(name)),
+            (Some(Skip::Privileged), None) => drop(self.privileged.insert(name)),
+            (Some(_), None) => drop(self.more.insert(name)),
+            _ => {}
+        }
+        if kernel.is_some() {
+            return;
+        }
+        let begun = Instant::now();
+        for experiment in &plan.experiments {
+            if let Some(why) = is_refused(experiment) {
+                *self.programs.entry(format!("{:?} {}: {why}", form.code, form.operands())).or_default() += 1;
+            }
+        }
+        self.judged += plan.experiments.len();
+        self.took += begun.elapsed();
+    }
+
+    fn add(&mut self, other: Found) {
+        self.privileged.extend(other.privileged);
+        self.refused.extend(other.refused);
+        self.more.extend(other.more);
+        self.programs.extend(other.programs);
+        self.told.extend(other.told);
+        self.judged += other.judged;
+        self.took += other.took;
+    }
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    text.split_whitespace().map(str::to_string).collect()
+}
+
+#[test]
+fn ring_0_runs_every_program_of_every_form_that_it_does_not_skip() {
+    let features = everything();
+    let all: Vec<forms::Form> = forms::all().collect();
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let mut found = Found::default();
+    std::thread::scope(|scope| {
+        let look = |thread: usize| {
+            let mut found = Found::default();
+            all.iter().skip(thread).step_by(threads).for_each(|form| found.form(*form, &features));
+            found
+        };
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || look(thread))).collect();
+        running.into_iter().for_each(|thread| found.add(thread.join().expect("no form makes it panic")));
+    });
+    found.told.sort();
+    println!("{}", found.told.join("\n"));
+    let each = found.took.as_secs_f64() / found.judged as f64;
+    println!("{} programs judged, {:.0} µs each", found.judged, 1e6 * each);
+    let programs: Vec<&String> = found.programs.keys().collect();
+    println!("{} refused:", programs.len());
+    programs.iter().take(100).for_each(|text| println!("  {text}"));
+    assert_eq!(found.refused, words(REFUSED));
+    assert_eq!(found.privileged, words(PRIVILEGED));
+    assert_eq!(found.more, words(MORE));
+    assert!(programs.is_empty());
+}

@@ -1,0 +1,109 @@
+//! Runs and instruction tables on simulated cores with other habits than the usual: what is planted is found on each.
+
+use cyclescope_code::asm::forms;
+use cyclescope_code::clock::Clock;
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::machine::Machine;
+use cyclescope_exec::Executor;
+use cyclescope_instr::experiments::effort::Effort;
+use cyclescope_instr::forms::wanted::WantedForm;
+use cyclescope_instr::rows::row::{Bound, Row};
+use cyclescope_instr::survey::{Event, Known, Survey};
+use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_run::{Request, run};
+use cyclescope_sim::{CoreModel, Scenario, Simulated, SimulatedCore};
+use std::ops::ControlFlow;
+
+/// Never executed: the simulated machine knows costs and no instructions.
+fn snippet() -> Snippet {
+    Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
+}
+
+/// Whether the multiplier's latency is known or has to be found makes no difference.
+#[test]
+fn a_run_finds_the_planted_cost_on_every_habit() {
+    for (name, scenario) in Scenario::habits() {
+        for known in [true, false] {
+            let mut core = Simulated::new(scenario.clone(), 7);
+            let request = Request { seed: 3, ..Request::default() };
+            let mut plan = request.plan(core.capabilities(), core.machine()).expect("a clock");
+            if !known {
+                plan.imul_latency = None;
+            }
+            let found = run(&mut core, &snippet(), &plan, request.asked()).expect("no fault is planted");
+            let cost = found.cost().unwrap_or_else(|| panic!("{name}: {:?}", found.caveats));
+            // Of eighteen intervals at 95 % one misses, and none by as much as its own width.
+            let error = (cost.value - scenario.cost).abs();
+            assert!(error <= 2.0 * cost.half_width() && cost.half_width() < 0.02, "{name}: {cost:?}");
+            assert_eq!(
+                found.measurement.acquisition.shape.imul_latency,
+                f64::from(scenario.imul_latency),
+                "{name}"
+            );
+            assert!(found.caveats.is_empty(), "{name}: {:?}", found.caveats);
+        }
+    }
+}
+
+/// Latencies that a row says are exact, and throughput, of forms of several kinds.
+#[test]
+fn a_table_finds_the_planted_figures_on_every_habit() {
+    const FORMS: [(&str, &str); 5] = [
+        ("Add_r64_rm64", "r64, r64"),
+        ("Imul_r64_rm64", "r64, r64"),
+        ("Shl_rm64_imm8", "r64, imm8"),
+        ("Mulps_xmm_xmmm128", "xmm, xmm"),
+        ("Pshufb_xmm_xmmm128", "xmm, xmm"),
+    ];
+    for (name, scenario) in Scenario::habits() {
+        let model = CoreModel { imul_latency: scenario.imul_latency, ..CoreModel::random(4) };
+        let rows = table(&model, &scenario, &FORMS);
+        assert_eq!(rows.len(), FORMS.len(), "{name}");
+        for row in rows {
+            let form = forms::all().find(|form| is(&row, form)).expect("a row is of a form");
+            let instruction = form.instruction(&forms::Choice::default()).expect("it can be encoded");
+            let exact: Vec<_> =
+                row.latency.iter().filter(|one| one.bound == Bound::Exact && one.variant.is_none()).collect();
+            assert!(!exact.is_empty(), "{name}: {row:?}");
+            for latency in exact {
+                let planted = model.latency(&instruction, &latency.from, &latency.to).expect("a dependency");
+                let found = latency.cost.value.expect("a number");
+                assert!((found - f64::from(planted)).abs() < 0.05, "{name}: {row:?}, planted {planted}");
+            }
+            let found = row.throughput.as_ref().and_then(|one| one.cost.value).expect("a number");
+            let share = found / model.throughput(&instruction);
+            assert!((0.97..1.06).contains(&share), "{name}: {row:?}, {share}");
+        }
+    }
+}
+
+fn is(row: &Row, form: &forms::Form) -> bool {
+    format!("{:?}", form.code) == row.code && form.operands() == row.operands
+}
+
+/// A table of these forms on the machine of a model, under the clock of a scenario.
+fn table(model: &CoreModel, scenario: &Scenario, names: &[(&str, &str)]) -> Vec<Row> {
+    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let mut core = SimulatedCore::disturbed(model.clone(), scenario.clone(), 4);
+    let machine: Machine = core.machine().clone();
+    let wanted = |form: &forms::Form| {
+        names
+            .iter()
+            .any(|(code, operands)| format!("{:?}", form.code) == *code && form.operands() == *operands)
+    };
+    let forms = forms::all().filter(wanted).map(WantedForm::from).collect();
+    let step = scenario.step as f64;
+    let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into() };
+    let settings = SurveySettings { effort: Effort::FULL, seed: 4, confidence: 0.95 };
+    let survey =
+        Survey::new(timing, &mut core, &machine.features, forms, settings).expect("no fault is planted");
+    let mut rows = Vec::new();
+    let mut take = |event: Event, _| {
+        if let Event::Row(row) = event {
+            rows.push(*row);
+        }
+        ControlFlow::Continue(())
+    };
+    survey.run(&mut core, Known::default(), &mut take).expect("no fault is planted");
+    rows
+}

@@ -1,0 +1,114 @@
+//! What a simulated core should be found to cost: the planted latencies round the cycle of a chain.
+
+use cyclescope_code::asm::Listing;
+use cyclescope_instr::bodies::links::Link;
+use cyclescope_instr::experiments::experiment::{Experiment, Meaning, Way};
+use cyclescope_instr::experiments::form_plan::FormPlan;
+use cyclescope_instr::forms::operands::Bank;
+use cyclescope_instr::rows::row::Latency;
+use cyclescope_sim::CoreModel;
+use iced_x86::{Instruction, OpKind, Register};
+
+/// The experiment that a row's latency is from.
+pub fn origin(plan: &FormPlan, latency: &Latency) -> Option<Experiment> {
+    let is_it = |experiment: &Experiment| match &experiment.meaning {
+        Meaning::Latency { from, to, variant, turn, .. } => {
+            let text = Listing::from_bytes(turn).text().replace('\n', "; ");
+            let told = latency.chain.split(" [").next().unwrap_or_default();
+            let same = (from, to, variant) == (&latency.from, &latency.to, &latency.variant);
+            same && (told == text || latency.chain == text || latency.chain.starts_with(&format!("{text} [")))
+        }
+        _ => false,
+    };
+    let again = || {
+        let ways = (1..100).map(Way::Longer).chain((1..20).map(Way::Beside));
+        let all = ways.flat_map(|way| (0..plan.experiments.len()).map(move |index| (index, way)));
+        all.filter_map(|(index, way)| plan.again(index, way)).find(is_it)
+    };
+    plan.experiments.iter().find(|experiment| is_it(experiment)).cloned().or_else(again)
+}
+
+/// The model's name of a place: it calls implied registers by their full names.
+fn full(name: &str) -> String {
+    let same = |register: &Register| format!("{register:?}").to_lowercase() == name;
+    match Register::values().find(same) {
+        Some(register) if register.is_gpr() => format!("{:?}", register.full_register()).to_lowercase(),
+        _ => name.to_string(),
+    }
+}
+
+/// From an input to an output, where all explicit registers that are one register count as one input.
+fn through(model: &CoreModel, instruction: &Instruction, from: &str, to: &str) -> Option<u32> {
+    let named = |name: &str| name.strip_prefix("op").and_then(|number| number.parse::<u32>().ok());
+    let to = &full(to);
+    let Some(input) = named(from) else {
+        let from = full(from);
+        let address = ["rsi", "rdi", "rsp"].contains(&from.as_str()).then_some("mem_addr");
+        let direct = model.latency(instruction, &from, to);
+        return direct.or_else(|| model.latency(instruction, address?, to));
+    };
+    let is = |operand: u32| {
+        instruction.op_kind(operand) == OpKind::Register
+            && instruction.op_register(operand).full_register()
+                == instruction.op_register(input - 1).full_register()
+    };
+    let same = (0..instruction.op_count())
+        .filter(|operand| is(*operand))
+        .map(|operand| format!("op{}", operand + 1));
+    same.filter_map(|from| model.latency(instruction, &from, to)).max()
+}
+
+/// Core cycles from a link's source to its destination.
+fn link(model: &CoreModel, instruction: &Instruction, link: &Link, again: bool) -> Option<u32> {
+    let (from, to) = match (link.from, link.to) {
+        (_, Bank::Flags) => ("op1", "flags"),
+        (Bank::Flags, _) => ("flags", "op1"),
+        (_, Bank::Memory) => ("op2", "mem_data"),
+        (Bank::Memory, _) => ("mem_data", "op1"),
+        _ if link.name == "and" || again => ("op1", "op1"),
+        _ => ("op2", "op1"),
+    };
+    through(model, instruction, from, to)
+}
+
+/// The planted latency of an experiment's form, and of all its links; none where nothing depends on the input.
+pub fn cycle(model: &CoreModel, experiment: &Experiment, sample: &Instruction) -> Option<(u32, u32)> {
+    let Meaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
+    let turn = Listing::from_bytes(turn);
+    let turn = turn.instructions();
+    let at = turn.iter().rposition(|instruction| is_alike(instruction, sample))?;
+    let own = through(model, &turn[at], from, to)?;
+    // A turn may begin with the last link of the one before.
+    let stored_again =
+        |other: &&Instruction| sample.memory_base() != Register::None && is_alike(other, sample);
+    let mut rest = turn[at + 1..].iter().chain(&turn[..at]).filter(|other| !stored_again(other));
+    let mut sum = 0;
+    for (index, one) in links.iter().enumerate() {
+        let word = one.name.split(' ').next()?;
+        let is = |instruction: &&Instruction| {
+            let text = format!("{:?}", instruction.mnemonic()).to_lowercase();
+            text == match word {
+                "cmovc" => "cmovb",
+                "cmovz" => "cmove",
+                other => other,
+            }
+        };
+        let instruction = rest.find(is)?;
+        let again = index > 0 && one.name == "xor" && links[index - 1].name == "xor";
+        sum += link(model, instruction, one, again)?;
+    }
+    Some((own, sum))
+}
+
+/// The instance of a chain's first turn.
+pub fn instance(experiment: &Experiment, sample: &Instruction) -> Option<Instruction> {
+    let Meaning::Latency { turn, .. } = &experiment.meaning else { return None };
+    let turn = Listing::from_bytes(turn);
+    turn.instructions().iter().copied().find(|instruction| is_alike(instruction, sample))
+}
+
+/// Whether an instruction is of a form: what exchanges two addresses is not of the form that does so with memory.
+fn is_alike(instruction: &Instruction, sample: &Instruction) -> bool {
+    let kinds = |of: &Instruction| [0, 1, 2, 3, 4].map(|operand| of.try_op_kind(operand).ok());
+    instruction.code() == sample.code() && kinds(instruction) == kinds(sample)
+}

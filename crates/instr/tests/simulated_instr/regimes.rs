@@ -1,0 +1,115 @@
+//! Two latencies of one chain: found on simulated cores where they are planted, and nowhere else.
+
+use crate::planted::{cycle, origin};
+use crate::{sample, survey};
+use cyclescope_code::asm::Listing;
+use cyclescope_code::asm::forms::{self, Form};
+use cyclescope_instr::experiments::experiment::Meaning;
+use cyclescope_instr::experiments::form_plan::FormPlan;
+use cyclescope_instr::rows::row::{Bound, Latency, Regimes};
+use cyclescope_sim::{Class, CoreModel, Regime};
+use iced_x86::Mnemonic;
+
+/// Core cycles that a latency may be off.
+const OFF: f64 = 0.05;
+/// Of the instructions of a chain that enter a scheduler, at most this share has started.
+const MOVING: f64 = 0.6;
+/// Knees above so many instructions are not looked for.
+const LONG: f64 = 90.0;
+/// One form of this many is taken.
+const SAMPLE: usize = 150;
+
+/// What was found in a survey.
+#[derive(Debug, Default)]
+struct Found {
+    /// Chains of the class that were found.
+    two: usize,
+    /// Chains of which nothing is in the class.
+    one: usize,
+    wrong: Vec<String>,
+}
+
+impl Found {
+    fn judge(&mut self, model: &CoreModel, regime: &Regime, plan: &FormPlan, latency: &Latency, name: &str) {
+        let Some(experiment) = origin(plan, latency) else { return };
+        let Meaning::Latency { links, turn, ports, .. } = &experiment.meaning else { return };
+        let turn = Listing::from_bytes(turn);
+        let turn = turn.instructions();
+        let of_class = turn.iter().filter(|one| model.is_in_regime(one)).count();
+        let own = cycle(model, &experiment, &plan.anatomy.sample).map(|(own, _)| f64::from(own));
+        let right = match (&latency.regimes, own) {
+            (found, _) if of_class == 0 => {
+                self.one += 1;
+                found.is_none()
+            }
+            // Of what else is in a turn only the whole is known; what is longer shows the chain of its links.
+            _ if !links.is_empty() || ports.is_none() || turn.len() > 1 => return,
+            _ if latency.bound != Bound::Exact || through_memory(latency) => return,
+            (Some(found), Some(own)) => {
+                self.two += 1;
+                is_planted(found, regime, own, model.throughput(&plan.anatomy.sample))
+            }
+            // Too few wait in the chains that are measured.
+            (None, Some(own)) if most(regime, own, model.throughput(&plan.anatomy.sample)) > LONG => return,
+            (None, Some(_)) => false,
+            (_, None) => return,
+        };
+        if !right {
+            let found = &latency.regimes;
+            let text = format!("{name} {} to {}: {own:?} {regime:?}, {found:?}", latency.from, latency.to);
+            self.wrong.push(text);
+        }
+    }
+}
+
+fn through_memory(latency: &Latency) -> bool {
+    latency.from == "mem_data" || latency.to == "mem_data"
+}
+
+/// Whether the figures are those of a chain that takes `own` where few wait. Its instructions enter the scheduler each
+/// `rate` cycles at most.
+fn is_planted(found: &Regimes, regime: &Regime, own: f64, rate: f64) -> bool {
+    let saturated = own + f64::from(regime.half_cycles) / 2.0;
+    let near = |found: Option<f64>, planted: f64| found.is_some_and(|found| (found - planted).abs() <= OFF);
+    let range = f64::from(regime.knee) - 3.0..=most(regime, own, rate);
+    let at_knee = found.knee.value.is_some_and(|found| range.contains(&found));
+    near(found.fresh.value, own) && near(found.saturated.value, saturated) && at_knee
+}
+
+/// The knee in instructions of a chain at most: some have started when others enter, so that not all of a chain wait.
+fn most(regime: &Regime, own: f64, rate: f64) -> f64 {
+    f64::from(regime.knee) / (1.0 - (rate / own).min(MOVING)) + 4.0
+}
+
+fn search(model: &CoreModel, seed: u64, forms: &[Form]) -> Found {
+    let regime = model.regime.expect("it is planted");
+    let rows = survey(model, seed, forms);
+    let mut found = Found::default();
+    for (row, plan) in &rows {
+        let Some(plan) = plan else { continue };
+        for latency in row.latency.iter().filter(|latency| latency.variant.is_none()) {
+            found.judge(model, &regime, plan, latency, &format!("{} {}", row.code, row.operands));
+        }
+    }
+    found
+}
+
+#[test]
+fn two_latencies_are_found_where_they_are_planted() {
+    let vector = Class::Vector;
+    let one = Class::Mnemonic(Mnemonic::Vpaddd);
+    let cases =
+        [(vector, 50, 2), (vector, 20, 2), (vector, 50, 1), (vector, 20, 1), (one, 50, 2), (one, 20, 1)];
+    for (seed, (class, knee, half_cycles)) in (11..).zip(cases) {
+        let regime = Regime { class, knee, half_cycles };
+        let model = CoreModel { regime: Some(regime), ..CoreModel::random(seed) };
+        let mut forms = sample(seed, SAMPLE);
+        let added = |form: &Form| form.mnemonic() == "vpaddd" && !forms.contains(form);
+        let more: Vec<Form> = forms::all().filter(added).step_by(3).collect();
+        forms.extend(more);
+        let found = search(&model, seed, &forms);
+        println!("{regime:?}: {} with two latencies, {} with one", found.two, found.one);
+        found.wrong.iter().for_each(|line| println!("  {line}"));
+        assert!(found.wrong.is_empty() && found.two > 0 && found.one > 10, "{} are wrong", found.wrong.len());
+    }
+}

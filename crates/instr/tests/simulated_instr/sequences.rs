@@ -1,0 +1,134 @@
+//! Sequences on simulated cores: what their instructions take together, and no latency where none is carried.
+
+use super::EFFORT;
+use super::everything::everything;
+use cyclescope_code::asm::parse;
+use cyclescope_code::clock::Clock;
+use cyclescope_instr::forms::sequence::Sequence;
+use cyclescope_instr::forms::wanted::WantedForm;
+use cyclescope_instr::rows::row::{Bound, Row, Status};
+use cyclescope_instr::survey::Survey;
+use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
+use cyclescope_sim::{CoreModel, SimulatedCore};
+
+/// From which operand to which of each instruction a value goes.
+type Path<'a> = &'a [(&'a str, &'a str)];
+
+const SEEDS: [u64; 3] = [21, 22, 23];
+
+fn sequence(text: &str) -> Sequence {
+    Sequence::new(parse(text).expect("assembly").instructions()).expect("it can be repeated")
+}
+
+/// The rows of these sequences on the machine of a model.
+fn rows(model: &CoreModel, texts: &[&str]) -> Vec<Row> {
+    let features = everything();
+    let mut core = SimulatedCore::new(model.clone(), model.seed);
+    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
+    let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
+    let wanted = |text: &&str| WantedForm::of_sequence(sequence(text)).expect("it has an instruction");
+    let forms = texts.iter().map(wanted).collect();
+    let survey = Survey::new(timing, &mut core, &features, forms, settings).expect("no fault is planted");
+    let rows = (0..texts.len()).map(|at| survey.settle(&mut core, at).expect("no fault is planted").0);
+    let rows: Vec<Row> = rows.collect();
+    assert!(rows.iter().all(|row| row.status == Status::Measured), "{rows:?}");
+    rows
+}
+
+/// Core cycles from one carried operand to the same one of the next repetition, by instruction.
+fn planted(model: &CoreModel, text: &str, path: Path) -> f64 {
+    let sequence = sequence(text);
+    let each = sequence.instructions().iter().zip(path);
+    let cycles = each.map(|(one, (from, to))| model.latency(one, from, to).expect("a dependency"));
+    f64::from(cycles.sum::<u32>())
+}
+
+/// The rate is neither better than that of its slowest instruction nor worse than all of them one after the other.
+fn rate_is_possible(model: &CoreModel, row: &Row, text: &str) {
+    let rates: Vec<f64> =
+        sequence(text).instructions().iter().map(|instruction| model.throughput(instruction)).collect();
+    let throughput = row.throughput.as_ref().expect("a rate");
+    let found = throughput.cost.value.expect("a number");
+    let (slowest, all) = (rates.iter().copied().fold(0.0, f64::max), rates.iter().sum::<f64>());
+    // Instructions that break what is carried count too.
+    let most = if throughput.recipe.contains("broken") { f64::INFINITY } else { 1.06 * all };
+    assert!(found > 0.97 * slowest && found < most, "{found}, not {slowest} to {all}: {row:?}");
+}
+
+#[test]
+fn a_latency_is_the_sum_along_what_is_carried() {
+    let op1 = ("op1", "op1");
+    let cases: [(&str, &[(&str, Path)]); 6] = [
+        ("imul rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
+        ("popcnt rax, rbx; add rcx, rax", &[("rcx", &[("op1", "op1")])]),
+        ("mulps xmm1, xmm2; addps xmm1, xmm3; mulps xmm1, xmm2", &[("xmm1", &[op1, op1, op1])]),
+        ("adc rax, rbx", &[("rax", &[op1]), ("flags", &[("flags", "flags")])]),
+        // The loop's counter writes the zero flag: what is carried in it comes to no other iteration.
+        ("cmove rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
+        (
+            "cmovb rax, rbx; add rax, 1",
+            &[("rax", &[op1, op1]), ("flags", &[("flags", "op1"), ("op1", "flags")])],
+        ),
+    ];
+    for seed in SEEDS {
+        let model = CoreModel::random(seed);
+        let texts = cases.map(|(text, _)| text);
+        for ((text, carried), row) in cases.iter().zip(rows(&model, &texts)) {
+            let mut names: Vec<&str> = row.latency.iter().map(|latency| latency.from.as_str()).collect();
+            names.sort_unstable();
+            let mut expected: Vec<&str> = carried.iter().map(|(name, _)| *name).collect();
+            expected.sort_unstable();
+            assert_eq!(names, expected, "{row:?}");
+            for (name, path) in *carried {
+                let latency = row.latency.iter().find(|one| one.from == *name).expect("it is there");
+                // The first instruction of the second case is no part of the path.
+                let of = if path.len() == 1 && text.contains(';') {
+                    &text[text.find(';').expect("one") + 1..]
+                } else {
+                    text
+                };
+                let planted = planted(&model, of, path);
+                let found = latency.cost.value.expect("a number");
+                let fits = match latency.bound {
+                    Bound::Exact => (found - planted).abs() < 0.05,
+                    _ => found > planted - 0.05,
+                };
+                assert!(fits && latency.to == *name, "planted {planted}: {row:?}");
+            }
+            rate_is_possible(&model, &row, text);
+        }
+    }
+}
+
+#[test]
+fn what_carries_nothing_has_no_latency_and_what_memory_carries_is_left() {
+    for seed in SEEDS {
+        let model = CoreModel::random(seed);
+        let texts =
+            ["popcnt rax, rbx; add rax, 1", "xor eax, eax; imul rax, rbx", "mov [rsi], rax; mov rax, [rsi]"];
+        let rows = rows(&model, &texts);
+        for (text, row) in texts.iter().zip(&rows) {
+            assert!(row.latency.is_empty(), "{row:?}");
+            let recipe = &row.throughput.as_ref().expect("a rate").recipe;
+            assert_eq!(recipe.contains("dependencies left"), text.contains('['), "{recipe}");
+        }
+        rate_is_possible(&model, &rows[0], texts[0]);
+    }
+}
+
+/// What is implied and carried gets its value again, so that repetitions do not wait for it.
+#[test]
+fn an_implied_register_is_put_back() {
+    for seed in SEEDS {
+        let model = CoreModel::random(seed);
+        let row = rows(&model, &["mul rbx"]).remove(0);
+        let recipe = &row.throughput.as_ref().expect("a rate").recipe;
+        assert!(recipe.contains("broken by copies"), "{recipe}");
+        let names: Vec<&str> = row.latency.iter().map(|latency| latency.from.as_str()).collect();
+        assert_eq!(names, ["rax"], "{row:?}");
+        let planted = planted(&model, "mul rbx", &[("rax", "rax")]);
+        let found = row.latency[0].cost.value.expect("a number");
+        assert!(row.latency[0].bound != Bound::Exact || (found - planted).abs() < 0.05, "{planted}: {row:?}");
+    }
+}

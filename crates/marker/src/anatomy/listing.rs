@@ -1,0 +1,146 @@
+//! A function's instructions as lines that are the same in every process: what lies outside has a name or none, and no
+//! address.
+
+use super::flow::{Flow, fixed_address};
+use crate::compiled::Compiled;
+use cyclescope_code::asm;
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// The name of a place outside that has none.
+const ELSEWHERE: &str = "elsewhere";
+
+/// When an instruction is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Path {
+    /// While the marker is dormant.
+    Likely,
+    /// Only while it is enabled.
+    Unlikely,
+    /// Never.
+    Padding,
+}
+
+/// One instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// From the function's start.
+    pub offset: usize,
+    /// Its bytes in hexadecimal.
+    pub bytes: String,
+    /// Intel syntax; branch targets as offsets from the function's start.
+    pub text: String,
+    /// When it is reached.
+    pub path: Path,
+    /// Whether it exists for the marker.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub site: bool,
+    /// Whether it is a NOP that is run through and only aligns what follows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aligning: bool,
+}
+
+impl Line {
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / 2
+    }
+}
+
+/// `+0x10  84c0  test al, al`, and what the line is to the marker.
+impl fmt::Display for Line {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let note = match (self.path, self.site) {
+            (Path::Padding, _) => "padding",
+            (Path::Unlikely, _) => "unlikely",
+            (Path::Likely, true) => "likely, marker",
+            (Path::Likely, false) if self.aligning => "likely, aligns",
+            (Path::Likely, false) => "likely",
+        };
+        let offset = format!("+{:#x}", self.offset);
+        write!(out, "{offset:<7}{:<24}{:<43} {note}", self.bytes, self.text)
+    }
+}
+
+/// What is known of the instructions of a function.
+pub(super) struct Paths {
+    pub likely: Vec<bool>,
+    pub whole: Vec<bool>,
+    pub site: BTreeSet<usize>,
+    pub aligning: BTreeSet<usize>,
+}
+
+pub(super) fn lines(
+    flow: &Flow,
+    code: &[u8],
+    paths: &Paths,
+    names: &dyn Fn(u64) -> Option<String>,
+) -> Vec<Line> {
+    let line = |(node, instruction): (usize, &Instruction)| {
+        let offset = flow.offset(node);
+        let bytes = &code[offset..offset + instruction.len()];
+        let path = match (paths.likely[node], paths.whole[node]) {
+            (true, _) => Path::Likely,
+            (false, true) => Path::Unlikely,
+            (false, false) => Path::Padding,
+        };
+        Line {
+            offset,
+            bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            text: text(flow, instruction, names),
+            path,
+            site: paths.site.contains(&node) || path == Path::Unlikely,
+            aligning: paths.aligning.contains(&node),
+        }
+    };
+    flow.instructions().iter().enumerate().map(line).collect()
+}
+
+/// Where the kernel has its code, and that of modules (Linux: Documentation/arch/x86/x86_64/mm.rst).
+const KERNEL: RangeInclusive<u64> = 0xffff_ffff_8000_0000..=0xffff_ffff_feff_ffff;
+
+/// The address that an instruction gives a register as a constant: the kernel's code lies where 32 bits can say it.
+pub(in super::super) fn kernel_address(instruction: &Instruction) -> Option<u64> {
+    let moves = instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate32to64;
+    moves.then(|| instruction.immediate(1)).filter(|value| KERNEL.contains(value))
+}
+
+fn text(flow: &Flow, instruction: &Instruction, names: &dyn Fn(u64) -> Option<String>) -> String {
+    let name = |address: u64| match flow.inside(address) {
+        Some(node) => format!("+{:#x}", flow.offset(node)),
+        None => names(address).unwrap_or_else(|| ELSEWHERE.to_string()),
+    };
+    let text = asm::text(instruction);
+    let branch = matches!(
+        instruction.flow_control(),
+        FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+    );
+    if branch {
+        let mnemonic = text.rsplit_once(' ').map_or(text.as_str(), |(mnemonic, _)| mnemonic);
+        return format!("{mnemonic} {}", name(instruction.near_branch_target()));
+    }
+    if let (Some(address), Some((before, _))) = (kernel_address(instruction), text.rsplit_once(", ")) {
+        return format!("{before}, {}", name(address));
+    }
+    match (fixed_address(instruction), text.split_once('['), text.rsplit_once(']')) {
+        (Some(address), Some((before, _)), Some((_, behind))) => {
+            format!("{before}[{}]{behind}", name(address))
+        }
+        _ => text,
+    }
+}
+
+/// Names for what the functions of a design refer to.
+pub fn names(compiled: &Compiled) -> impl Fn(u64) -> Option<String> {
+    let Compiled { enabled, probe, grace_period, .. } = *compiled;
+    move |address| match address {
+        _ if Some(address) == enabled => Some("enabled".to_string()),
+        _ if Some(address) == probe => Some("probe".to_string()),
+        _ if Some(address) == grace_period => Some("grace_period".to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,143 @@
+//! What to know before believing a marker's numbers.
+
+use super::estimate::PlacementCost;
+use super::ledger::{Finding, aim};
+use super::speeds::OtherSpeed;
+use cyclescope_core::statistics::{median, quantile};
+use cyclescope_measure::result::caveat::{Caveat, Code};
+
+/// The rulers disagree when their ratio is off by more than this share, as in [`cyclescope_measure::result::caveat`].
+const RULER_SHARE: f64 = 0.01;
+/// A survey whose core was shared for more than this share of its visits was beside a busy sibling.
+const SHARED_SHARE: f64 = 0.2;
+
+/// Those of a finding. `own` is the other speed of its loop, and `over` that of the state that its step is over.
+pub(super) fn caveats(finding: &Finding, own: Option<&OtherSpeed>, over: Option<&OtherSpeed>) -> Vec<Caveat> {
+    let caveat = |code, text| Caveat { code, text };
+    let all = finding.placements.len();
+    let known: Vec<&PlacementCost> = finding.placements.iter().flatten().collect();
+    let moded = known.iter().filter(|placement| !placement.modes.is_empty()).count();
+    let visits = finding.visits + finding.shared;
+    let found = [
+        wide(finding).map(|text| caveat(Code::IntervalNotReached, text)),
+        differing(finding).map(|text| caveat(Code::LayoutDependent, text)),
+        own.map(|own| caveat(Code::OtherSpeed, crossing(own, all))),
+        over.filter(|_| own.is_none()).map(|_| {
+            let over = finding.case.state.over.unwrap_or_default();
+            caveat(Code::OtherSpeed, format!("no step: with {over} the loop runs at another of its speeds"))
+        }),
+        (moded > 0).then(|| {
+            let text = format!(
+                "at {moded} of {all} placements visits fall into modes, of which the most frequent counts"
+            );
+            caveat(Code::TwoModes, text)
+        }),
+        ((finding.add_link - 1.0).abs() > RULER_SHARE).then(|| {
+            let text = format!("an add takes {:.3} cycles by the ruler, not 1", finding.add_link);
+            caveat(Code::RulersDisagree, text)
+        }),
+        (finding.shared as f64 > SHARED_SHARE * visits as f64).then(|| {
+            let text =
+                format!("{} of {visits} visits were beside a busy sibling and are left out", finding.shared);
+            caveat(Code::SiblingBusy, text)
+        }),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Why intervals of placements are wider than they shall be, where some are.
+fn wide(finding: &Finding) -> Option<String> {
+    let known = || finding.placements.iter().flatten();
+    let all = finding.placements.len();
+    let missing = all - known().count();
+    let wide = known().filter(|one| one.cost.half_width() > aim(&finding.case, &one.cost));
+    let count = wide.clone().count() + missing;
+    let widest = wide.max_by(|one, other| one.cost.half_width().total_cmp(&other.cost.half_width()));
+    let Some(widest) = widest else {
+        return (count > 0).then(|| format!("at {count} of {all} placements no visit could be used"));
+    };
+    let width = |[low, high]: [f64; 2]| high - low;
+    let [base, site] = widest.spread;
+    let (which, [low, high]) = if width(base) > width(site) { ("without", base) } else { ("with", site) };
+    Some(format!(
+        "at {count} of {all} placements the half width is above what was asked for, at most {:.2} core cycles: the loop \
+         {which} the marker varies from visit to visit, half of {} visits are from {low:.2} to {high:.2}",
+        widest.cost.half_width(),
+        widest.visits,
+    ))
+}
+
+/// Why the interval over placements is wider than that of a placement shall be, where it is and where the placements' own
+/// intervals ([`wide`]) do not explain it.
+fn differing(finding: &Finding) -> Option<String> {
+    let cost = finding.cost?;
+    let [half, aim] = [cost.half_width(), aim(&finding.case, &cost)];
+    let mut costs: Vec<f64> = finding.placements.iter().flatten().map(|one| one.cost.value).collect();
+    costs.sort_by(f64::total_cmp);
+    let mut own: Vec<f64> = finding.placements.iter().flatten().map(|one| one.cost.half_width()).collect();
+    (half > aim.max(median(&mut own))).then(|| {
+        format!(
+            "the half width is {half:.2} core cycles, where {aim:.2} were asked for: the cost depends on where the code \
+             lies, half of {} placements are from {:.2} to {:.2}",
+            costs.len(),
+            quantile(&costs, 0.25),
+            quantile(&costs, 0.75),
+        )
+    })
+}
+
+/// What a difference is that is from one of the loop's speeds to another.
+fn crossing(other: &OtherSpeed, all: usize) -> String {
+    let OtherSpeed { placements, without, with, certain, controls } = other;
+    let speeds = format!(
+        "at {placements} of {all} placements the loop takes {with:.1} core cycles with the marker and {without:.1} without"
+    );
+    if !certain {
+        return format!(
+            "{speeds}, and without a marker elsewhere as many: the difference may be that of two speeds"
+        );
+    }
+    let controls = match controls.as_slice() {
+        [] => String::new(),
+        names => {
+            format!("; it is faster, too, with only stores in the marker's place ({})", names.join(", "))
+        }
+    };
+    format!("{speeds}, which are two speeds of the loop: the difference is no cost of the marker's{controls}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::MarkerCase;
+    use crate::fake::{Fake, IMUL};
+    use crate::survey::VisitPlan;
+    use cyclescope_core::random::Random;
+
+    /// The codes and texts of the first row.
+    fn first(loops: fn(&MarkerCase, usize) -> [f64; 2], luck: fn(&mut Random) -> f64) -> Vec<(Code, String)> {
+        let mut fake = Fake { luck, ..Fake::new(loops) };
+        fake.cases.truncate(1);
+        let record = fake.records(&VisitPlan::quick(IMUL, 3)).remove(0);
+        record.caveats.into_iter().map(|caveat| (caveat.code, caveat.text)).collect()
+    }
+
+    #[test]
+    fn a_row_that_is_not_as_narrow_as_asked_for_says_why() {
+        let even = |_: &MarkerCase, _: usize| [1.0, 3.0];
+        let still = |random: &mut Random| 0.01 * random.normal();
+        assert_eq!(first(even, still), []);
+        let visits = first(even, |random| 2.0 * random.unit());
+        let told = |(code, text): &(Code, String)| {
+            *code == Code::IntervalNotReached && text.contains("the loop with the marker varies")
+        };
+        assert!(visits.iter().any(told), "{visits:?}");
+        let placements = first(|_, placement| [1.0, 3.0 + (placement % 2) as f64], still);
+        assert!(
+            matches!(&placements[..], [(Code::LayoutDependent, text)] if text.contains("3.00")),
+            "{placements:?}"
+        );
+        // Three placements that differ leave the median where it is.
+        assert_eq!(first(|_, placement| [1.0, if placement < 3 { 5.0 } else { 3.0 }], still), []);
+    }
+}

@@ -1,0 +1,174 @@
+//! A made-up machine, whose markers' costs are known.
+
+use super::anatomy::{Anatomy, Line, Path};
+use super::bench::{Bench, MarkerCase, Visit, call};
+use super::record::{MarkerRecord, Surroundings, records};
+use super::source::design;
+use super::state::{State, states};
+use super::survey::VisitPlan;
+use cyclescope_code::program::chains::IMUL_LINKS;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_exec::Sample;
+use cyclescope_measure::ruler::LayoutSamples;
+use cyclescope_measure::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, sentinel_adds, sentinel_loops};
+use cyclescope_measure::study::Record;
+use cyclescope_sim::Scenario;
+
+/// The latency of `imul` on the usual core, in core cycles.
+pub(super) const IMUL: f64 = 3.0;
+
+/// The machine.
+pub(super) struct Fake {
+    /// See [`Bench::cases`].
+    pub(super) cases: Vec<MarkerCase>,
+    /// See [`Bench::placements`].
+    pub(super) offsets: Vec<usize>,
+    /// Draws luck and interrupts.
+    pub(super) random: Random,
+    /// Core cycles of once around at a placement: without the marker, and with it.
+    pub(super) loops: fn(&MarkerCase, usize) -> [f64; 2],
+    /// What a visit adds to the marker's cost, by chance.
+    pub(super) luck: fn(&mut Random) -> f64,
+    /// The chance that a call is interrupted.
+    pub(super) interrupts: f64,
+    /// The habits of its core and its clock; of their disturbances it has none but the interrupts above.
+    pub(super) core: Scenario,
+    /// Whether probes are called by markers that are dormant.
+    pub(super) broken: bool,
+}
+
+impl Fake {
+    /// Undisturbed.
+    pub(super) fn new(loops: fn(&MarkerCase, usize) -> [f64; 2]) -> Fake {
+        let case = |design: &'static design::Design, state: State, context: &str| MarkerCase {
+            design,
+            state,
+            context: context.to_string(),
+        };
+        let flag = design::ALL.iter().find(|design| design.name == "flag").unwrap();
+        let cases = ["empty", "memcpy"]
+            .iter()
+            .flat_map(|context| states(flag).into_iter().map(|state| case(flag, state, context)));
+        Fake {
+            cases: cases.collect(),
+            offsets: (0..16).map(|placement| 4 * placement).collect(),
+            random: Random::new(1),
+            loops,
+            luck: |_| 0.0,
+            interrupts: 0.0,
+            core: Scenario::default(),
+            broken: false,
+        }
+    }
+
+    /// What a survey of it says.
+    pub(super) fn records(&mut self, plan: &VisitPlan) -> Vec<MarkerRecord> {
+        let around = Surroundings {
+            executor: "user",
+            clock: "rdtscp",
+            confidence: plan.confidence,
+            cpu: 1,
+            cpu_model: String::new(),
+            seed: plan.seed,
+            repro: String::new(),
+            emulated: false,
+        };
+        records(self, plan, &around, &mut Vec::<Record>::new()).expect("nothing fails there")
+    }
+
+    /// A reading of a call with a body of `cycles` core cycles, some of which overlap with the fences' own.
+    fn sample(&mut self, rate: f64, cycles: f64) -> Sample {
+        let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
+        let start = self.random.unit() * 1e6;
+        let body = (cycles - self.core.slack).max(0.0);
+        let end = start + (body + self.core.overhead + interrupted) * rate;
+        let stepped = |at: f64| at as u64 / self.core.step * self.core.step;
+        Sample { start: stepped(start), end: stepped(end) }
+    }
+}
+
+impl Bench for Fake {
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
+    }
+
+    fn anatomy(&self, _: usize) -> Result<Anatomy, RunError> {
+        Ok(anatomy())
+    }
+
+    fn compiler(&self, _: usize) -> &str {
+        "a compiler"
+    }
+
+    fn placements(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    fn step(&self) -> f64 {
+        self.core.step as f64
+    }
+
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        let order: Vec<usize> = (0..call::COUNT).collect();
+        let run = |visit: &Visit| {
+            let [base, site] = (self.loops)(&self.cases[case], visit.placement);
+            let site = site + (self.luck)(&mut self.random);
+            // The core's clock wanders.
+            let rate = (1.0 + 0.03 * self.random.unit()) / self.core.ratio;
+            let [few, many] = visit.loops.map(|loops| loops as f64);
+            let ruler = visit.ruler_loops as f64;
+            let chain = |links: f64, latency: f64| links * latency * ruler;
+            let short = ADD_LINKS[0] as f64;
+            let (imul, latency) = (IMUL_LINKS[0] as f64, f64::from(self.core.imul_latency));
+            let cycles = [
+                chain(imul, latency),
+                chain(imul + IMUL_SPAN, latency),
+                chain(short, 1.0),
+                chain(short + ADD_SPAN, 1.0),
+                sentinel_adds(sentinel_loops(self.step())) / self.core.adds_per_cycle,
+                base * few,
+                base * many,
+                site * few,
+                site * many,
+            ];
+            let samples: Vec<Sample> = cycles.iter().map(|cycles| self.sample(rate, *cycles)).collect();
+            LayoutSamples::new(&samples, &order)
+        };
+        Ok(visits.iter().map(run).collect())
+    }
+
+    fn hits(&mut self, case: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        let enabled = self.cases[case].state.enabled;
+        Ok(Some(if enabled || self.broken { loops } else { 0 }))
+    }
+}
+
+/// A NOP before a return.
+fn anatomy() -> Anatomy {
+    let line = |offset: usize, bytes: &str, text: &str, site| Line {
+        offset,
+        bytes: bytes.to_string(),
+        text: text.to_string(),
+        path: Path::Likely,
+        site,
+        aligning: false,
+    };
+    Anatomy {
+        likely_bytes: 1,
+        unlikely_bytes: 0,
+        function_likely_bytes: 1,
+        function_unlikely_bytes: 0,
+        gates: Vec::new(),
+        assembly: vec![line(0, "90", "nop", true), line(1, "c3", "ret", false)],
+        base_assembly: vec![line(0, "c3", "ret", false)],
+    }
+}
+
+/// What states cost: a cycle for each step of theirs, and at some placements half a cycle more.
+pub(super) fn stairs(case: &MarkerCase, placement: usize) -> [f64; 2] {
+    let base = if case.context == "empty" { 1.0 } else { 75.0 };
+    let states = states(case.design);
+    let index = states.iter().position(|state| state.name == case.state.name).unwrap();
+    [base, base + index as f64 + if placement % 4 == 3 { 0.5 } else { 0.0 }]
+}

@@ -1,0 +1,282 @@
+//! The bench over a module that is made up: it counts time by what codes cost.
+
+use super::*;
+use crate::bench::Bench;
+use crate::record::{Surroundings, records};
+use crate::survey::{PROOF_LOOPS, VisitPlan, survey};
+use cyclescope_code::asm;
+use cyclescope_exec::Sample;
+use cyclescope_exec::kernel::markers::Timed;
+use cyclescope_measure::study::Record;
+
+/// A code as the module could describe it, for tests of what takes one.
+fn code(
+    number: u32,
+    design: u32,
+    name: &str,
+    guard: Guard,
+    around: Around,
+    placement: u32,
+    len: usize,
+) -> Code {
+    let address = 0xffff_ffff_c000_0000 + 0x1000 * u64::from(number);
+    let (design, name) = (cyclescope_exec::kernel::markers::Design(design), name.to_string());
+    Code { number, design, name, guard, around, placement, len, address }
+}
+
+/// Ticks of a call beside its loop, and of once around the base.
+const OVERHEAD: u64 = 40;
+const EMPTY: u64 = 2;
+const COPY: u64 = 150;
+
+struct Fake {
+    codes: Vec<Code>,
+    dormant: Vec<Vec<u8>>,
+    enabled: Vec<Vec<u8>>,
+    on: HashMap<markers::Design, markers::Probe>,
+    now: u64,
+    switches: usize,
+    longest: usize,
+}
+
+/// A design's bytes, dormant and enabled.
+fn texts(name: &str, guard: Guard) -> [Vec<u8>; 2] {
+    let guarded = match guard {
+        Guard::Bare => "mov rax, qword ptr [rip+0x3000]; call rax; jmp back",
+        Guard::Interrupts => "cli; mov rax, qword ptr [rip+0x3000]; call rax; sti; jmp back",
+        _ => "inc dword ptr [rip+0x3000]; call rbx; dec dword ptr [rip+0x3000]; jne back; call rcx; jmp back",
+    };
+    let text = match name {
+        "none" => "top: dec edi; jne top; ret".to_string(),
+        "flag" => format!(
+            "push rbx; mov ebx, edi; top: cmp byte ptr [rip+0x1000], 0; jne on; back: dec ebx; jne top; pop rbx
+            ret; on: {guarded}"
+        ),
+        _ => format!(
+            "push rbx; mov ebx, edi; top: nop dword ptr [rax+rax+1]; back: dec ebx; jne top; pop rbx; ret
+            on: {guarded}"
+        ),
+    };
+    let dormant = asm::parse(&text).unwrap().bytes().to_vec();
+    let mut enabled = dormant.clone();
+    if let Some(at) = dormant.windows(4).position(|bytes| bytes == [0x0f, 0x1f, 0x44, 0x00]) {
+        // To what lies behind the return.
+        enabled[at..at + 5].copy_from_slice(&[0xe9, 6, 0, 0, 0]);
+    }
+    [dormant, enabled]
+}
+
+impl Fake {
+    fn new() -> Fake {
+        let mut fake = Fake {
+            codes: Vec::new(),
+            dormant: Vec::new(),
+            enabled: Vec::new(),
+            on: HashMap::new(),
+            now: 1 << 30,
+            switches: 0,
+            longest: 0,
+        };
+        let designs: [(&str, &[Guard]); 4] = [
+            ("flag", &[Guard::Bare, Guard::Preemption, Guard::Interrupts]),
+            ("none", &[Guard::Bare]),
+            ("static-key", &[Guard::Bare, Guard::Preemption]),
+            ("tracepoint", &[Guard::Own]),
+        ];
+        for (design, (name, guards)) in designs.into_iter().enumerate() {
+            for (guard, around) in
+                guards.iter().flat_map(|guard| CONTEXTS.map(|(_, around)| (*guard, around)))
+            {
+                for placement in [0, 4, 8, 12, 16, 20, 24, 28] {
+                    let [dormant, enabled] = texts(name, guard);
+                    let number = fake.codes.len() as u32;
+                    let len = dormant.len();
+                    fake.codes.push(code(number, design as u32, name, guard, around, placement, len));
+                    fake.dormant.push(dormant);
+                    fake.enabled.push(enabled);
+                }
+            }
+        }
+        fake
+    }
+
+    /// Ticks of once around, at one tick a core cycle.
+    fn around(&self, code: &Code) -> u64 {
+        let work = if code.around == Around::Memcpy { COPY } else { EMPTY };
+        let marker = match (code.name.as_str(), self.on.get(&code.design)) {
+            ("none", _) => 0,
+            (_, None) => 1,
+            (_, Some(probe)) => 10 * *probe as u64 + if code.guard == Guard::Bare { 0 } else { 5 },
+        };
+        work + marker
+    }
+
+    fn ticks(&self, call: &Call) -> u64 {
+        let known = self.codes.iter().find(|code| Target::from(*code) == call.target);
+        let once = known.map(|code| self.around(code)).unwrap_or_else(|| {
+            let rulers = [
+                (Ruler::ImulShort, 12),
+                (Ruler::ImulLong, 42),
+                (Ruler::AddShort, 8),
+                (Ruler::AddLong, 24),
+                (Ruler::Sentinel, 6),
+            ];
+            rulers.iter().find(|(ruler, _)| Target::from(*ruler) == call.target).unwrap().1
+        });
+        OVERHEAD + once * u64::from(call.loops)
+    }
+}
+
+impl Device for Fake {
+    fn codes(&self) -> &[Code] {
+        &self.codes
+    }
+
+    fn switch(&mut self, design: markers::Design, probe: Option<markers::Probe>) -> Result<(), RunError> {
+        let name = &self.codes.iter().find(|code| code.design == design).unwrap().name;
+        let format = matches!(probe, Some(markers::Probe::Varargs | markers::Probe::Format));
+        self.switches += 1;
+        self.on.remove(&design);
+        if probe.is_some() && (name == "none" || format && name == "tracepoint") {
+            return Err(RunError::System { doing: "switching", errno: libc::EOPNOTSUPP });
+        }
+        probe.map(|probe| self.on.insert(design, probe));
+        Ok(())
+    }
+
+    fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError> {
+        let index = self.codes.iter().position(|one| one == code).unwrap();
+        let on = self.on.contains_key(&code.design);
+        Ok(if on { self.enabled[index].clone() } else { self.dormant[index].clone() })
+    }
+
+    fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError> {
+        let work: u64 = rounds.calls.iter().map(work).sum();
+        assert!(work <= MOST_WORK.into() && rounds.calls.len() <= MOST_CALLS, "{work}");
+        assert_eq!((rounds.warm_up, rounds.rounds), (0, 1));
+        self.longest = self.longest.max(rounds.calls.len());
+        let (mut samples, mut hits) = (Vec::new(), 0);
+        for call in &rounds.calls {
+            let start = self.now;
+            self.now += self.ticks(call);
+            samples.push(Sample { start, end: self.now });
+            self.now += 17;
+            let code = self.codes.iter().find(|code| Target::from(*code) == call.target);
+            let counting = |code: &Code| self.on.get(&code.design) == Some(&markers::Probe::Counting);
+            hits += if code.is_some_and(counting) { u64::from(call.loops) } else { 0 };
+        }
+        Ok(Timed { samples, hits })
+    }
+}
+
+fn bench() -> KernelBench<Fake> {
+    KernelBench::new(Fake::new(), &CONTEXTS.map(|(_, around)| around), 1.0, 1).unwrap()
+}
+
+fn plan() -> VisitPlan {
+    VisitPlan { visits: 4, each: 4..=4, ..VisitPlan::new(3.0, 1) }
+}
+
+#[test]
+fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
+    let bench = bench();
+    let count = |name| bench.cases().iter().filter(|case| case.design.name == name).count();
+    assert_eq!(["flag", "none", "static-key", "tracepoint"].map(count), [20, 2, 18, 6]);
+    assert_eq!(bench.placements(), [0, 4, 8, 12, 16, 20, 24, 28]);
+    assert!(bench.device().on.is_empty());
+    for (case, pairs) in bench.cases().iter().zip(&bench.pairs) {
+        for (placement, [base, site]) in pairs.iter().enumerate() {
+            let [base, site] = [base, site].map(|index| &bench.device().codes[*index]);
+            assert_eq!((base.name.as_str(), site.name.as_str()), ("none", case.design.name));
+            assert_eq!((base.placement, site.placement), (4 * placement as u32, 4 * placement as u32));
+            assert_eq!((design::name(site.guard), base.around), (case.state.guard, site.around));
+            assert_eq!(context(&case.context).unwrap(), site.around);
+        }
+    }
+    assert!(context("l1").is_err());
+}
+
+#[test]
+fn a_survey_finds_what_the_markers_cost() {
+    let mut bench = bench();
+    let findings = survey(&mut bench, &plan(), &mut Vec::<Record>::new()).unwrap();
+    for finding in &findings {
+        let MarkerCase { design, state, context } = &finding.case;
+        let probe = super::probe(state).map_or(1, |probe| 10 * probe as u64);
+        let guard = if state.guard == "none" || !state.enabled { 0 } else { 5 };
+        let cost = if design.name == "none" { 0 } else { probe + guard };
+        let base = if context == "empty" { EMPTY } else { COPY };
+        let place = format!("{} {} {context}", design.name, state.name);
+        assert!((finding.cost.unwrap().value - cost as f64).abs() < 1e-6, "{place} {finding:?}");
+        assert!((finding.base.unwrap().value - base as f64).abs() < 1e-6, "{place}");
+    }
+    let steps = |name: &str| {
+        let finding =
+            findings.iter().find(|one| one.case.design.name == "flag" && one.case.state.name == name);
+        finding.unwrap().step.unwrap().value.round()
+    };
+    assert_eq!(["dormant", "empty", "direct", "guarded-empty"].map(steps), [1.0, 9.0, 10.0, 5.0]);
+}
+
+#[test]
+fn visits_share_calls_of_the_device_within_its_bounds() {
+    let mut bench = bench();
+    for case in 0..bench.cases().len() {
+        let most = bench.most_loops(case);
+        let long = Visit { placement: 1, loops: [most - 1, most], ruler_loops: 130 };
+        let short = Visit { placement: 2, loops: [1, 2], ruler_loops: 10 };
+        let visits: Vec<Visit> = (0..70).map(|index| if index % 35 == 0 { long } else { short }).collect();
+        let before = bench.device().switches;
+        let samples = bench.run(case, &visits).unwrap();
+        assert_eq!(samples.len(), 70);
+        assert!(bench.device().switches <= before + 1);
+        for (samples, visit) in samples.iter().zip(&visits) {
+            let round = samples.rounds().next().unwrap();
+            assert_eq!(round[call::ADD_SHORT], (OVERHEAD + 8 * visit.ruler_loops) as f64);
+            let each = round[call::BASE_MANY] - round[call::BASE_FEW];
+            let base = if bench.cases()[case].context == "empty" { EMPTY } else { COPY };
+            assert_eq!(each, (base * (visit.loops[1] - visit.loops[0])) as f64);
+        }
+    }
+    assert_eq!(bench.device().longest, MOST_CALLS / 18 * 18);
+}
+
+#[test]
+fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
+    let around = Surroundings {
+        executor: "kernel",
+        clock: CLOCK,
+        confidence: 0.95,
+        cpu: 0,
+        cpu_model: String::new(),
+        seed: 1,
+        repro: String::new(),
+        emulated: true,
+    };
+    let mut bench = bench();
+    let records = records(&mut bench, &plan(), &around, &mut Vec::<Record>::new()).unwrap();
+    for (record, case) in records.iter().zip(bench.cases()) {
+        assert_eq!((record.cost.value, record.caveats.len()), (None, 1));
+        let expected = case.state.probe.map(|_| if case.state.enabled { PROOF_LOOPS } else { 0 });
+        assert_eq!(record.calls.map(|calls| calls.counted), expected, "{record:?}");
+        let likely = match record.design {
+            "none" => 0,
+            "flag" => 7 + 2,
+            _ => 5,
+        };
+        assert_eq!(record.code.likely_bytes, likely, "{record:?}");
+        assert_eq!(record.code.unlikely_bytes > 0, record.design != "none");
+    }
+}
+
+#[test]
+fn a_module_with_something_else_is_not_understood() {
+    let mut fake = Fake::new();
+    fake.codes[0].name = "other".to_string();
+    let refused = KernelBench::new(fake, &[Around::Nothing], 1.0, 1).map(|_| ());
+    assert!(matches!(refused, Err(RunError::Machinery { .. })));
+    let mut fake = Fake::new();
+    fake.codes.retain(|code| code.name != "none" || code.placement != 4);
+    let refused = KernelBench::new(fake, &[Around::Nothing], 1.0, 1).map(|_| ());
+    assert!(matches!(refused, Err(RunError::Machinery { .. })));
+}

@@ -1,0 +1,244 @@
+//! Subscribers for the crate `tracing`.
+//!
+//! A subscriber needs memory to be made, and `tracing` asks all that live in a process what they want, not the installed
+//! one alone. So the calling process makes those of all worlds, and a worker drops all but its own.
+
+use super::memory::Memory;
+use super::world::{World, hit, refuse};
+use crate::source::design::tracing::STATES;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use tracing::callsite::{Callsite, Identifier, rebuild_interest_cache};
+use tracing::field::{Field, FieldSet, Value, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::metadata::Kind;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Event, Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// The subscribers of worlds 1, 2, …
+static SUBSCRIBERS: OnceLock<[Mutex<Option<Dispatch>>; 5]> = OnceLock::new();
+
+static WORLD: World = World::none();
+
+/// Whether the maximum level lets markers pass to the counting subscriber.
+static PASSES: AtomicBool = AtomicBool::new(true);
+
+/// Makes the subscribers, and in this thread what the sink keeps for each thread.
+pub(super) fn prepare() {
+    SUBSCRIBERS.get_or_init(|| {
+        let empty = || Dispatch::new(Listener::<Empty>(PhantomData));
+        let sink = Arc::new(sink(memory()));
+        // Dropping the sink would free memory, for which a worker may have to call the kernel: it stays.
+        std::mem::forget(sink.clone());
+        [
+            Dispatch::new(Listener::<Filtered>(PhantomData)),
+            empty(),
+            Dispatch::new(Listener::<Fields>(PhantomData)),
+            Dispatch::new(sink),
+            Dispatch::new(Listener::<Count>(PhantomData)),
+        ]
+        .map(|dispatch| Mutex::new(Some(dispatch)))
+    });
+    // Longer than what any marker has to tell.
+    tell(&sink(memory()), &"cyclescope".repeat(20));
+}
+
+/// Puts `tracing` into a state.
+///
+/// # Safety
+///
+/// Only in a worker, whose only thread this is.
+pub(crate) unsafe extern "C" fn switch(state: u32) {
+    let Some(state) = STATES.get(state as usize) else { refuse() };
+    WORLD.enter(state.world, || install(state.world));
+    if PASSES.swap(state.passes, Ordering::Relaxed) != state.passes {
+        rebuild_interest_cache();
+    }
+}
+
+/// Whether the world's subscriber is the only one now.
+fn install(world: u32) -> bool {
+    let Some(subscribers) = SUBSCRIBERS.get() else { return false };
+    let mut installed = world == 0;
+    for (number, subscriber) in (1..).zip(subscribers) {
+        let Some(subscriber) = subscriber.lock().ok().and_then(|mut slot| slot.take()) else { return false };
+        if number == world {
+            installed = tracing::dispatcher::set_global_default(subscriber).is_ok();
+        }
+    }
+    rebuild_interest_cache();
+    installed
+}
+
+/// `tracing-subscriber`'s own. The sandbox would let it read the time, but the clock's cost is no matter of this library.
+fn sink(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) -> impl Subscriber + Send + Sync {
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::TRACE)
+        .without_time()
+        .with_ansi(false)
+        .with_writer(writer)
+        .finish()
+}
+
+fn memory() -> Mutex<Memory> {
+    Mutex::new(Memory::new())
+}
+
+/// Tells a subscriber of an event like a marker's, but with some other pointer.
+fn tell(subscriber: &impl Subscriber, pointer: &dyn Value) {
+    let fields = METADATA.fields();
+    let field = |name| fields.field(name).expect("one of its fields");
+    let values = [(&field("number"), Some(&1 as &dyn Value)), (&field("pointer"), Some(pointer))];
+    subscriber.event(&Event::new(&METADATA, &fields.value_set(&values)));
+}
+
+/// What a subscriber of events does.
+trait Hear: 'static {
+    fn wants() -> Interest {
+        Interest::always()
+    }
+
+    fn level() -> LevelFilter {
+        LevelFilter::TRACE
+    }
+
+    fn hear(event: &Event<'_>);
+}
+
+struct Listener<H>(PhantomData<fn(H)>);
+
+impl<H: Hear> Subscriber for Listener<H> {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        H::wants()
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(H::level())
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        !H::wants().is_never()
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        H::hear(event);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+struct Filtered;
+
+impl Hear for Filtered {
+    fn wants() -> Interest {
+        Interest::never()
+    }
+
+    /// Never called, which the hits tell.
+    fn hear(_: &Event<'_>) {
+        hit();
+    }
+}
+
+struct Empty;
+
+impl Hear for Empty {
+    fn hear(_: &Event<'_>) {}
+}
+
+struct Count;
+
+impl Hear for Count {
+    fn level() -> LevelFilter {
+        if PASSES.load(Ordering::Relaxed) { LevelFilter::TRACE } else { LevelFilter::OFF }
+    }
+
+    fn hear(_: &Event<'_>) {
+        hit();
+    }
+}
+
+/// Takes the fields' values and formats none.
+struct Fields;
+
+impl Hear for Fields {
+    fn hear(event: &Event<'_>) {
+        event.record(&mut Fields);
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
+        std::hint::black_box(value);
+    }
+
+    fn record_i64(&mut self, _: &Field, value: i64) {
+        std::hint::black_box(value);
+    }
+}
+
+/// Where the event comes from that prepares the sink.
+struct Preparation;
+
+static METADATA: Metadata<'static> = Metadata::new(
+    "preparation",
+    "cyclescope::marker",
+    Level::DEBUG,
+    None,
+    None,
+    None,
+    FieldSet::new(&["number", "pointer"], Identifier(&Preparation)),
+    Kind::EVENT,
+);
+
+impl Callsite for Preparation {
+    fn set_interest(&self, _: Interest) {}
+
+    fn metadata(&self) -> &Metadata<'_> {
+        &METADATA
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use tracing::field::debug;
+
+    /// A file that can be read while it is written to.
+    struct Copied(Arc<Mutex<Memory>>);
+
+    impl Write for Copied {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_sink_writes_level_target_and_fields() {
+        let memory = Arc::new(memory());
+        let written = memory.clone();
+        let sink = sink(move || Copied(memory.clone()));
+        tell(&sink, &debug(std::ptr::null::<u8>()));
+        let expected = "DEBUG cyclescope::marker: number=1 pointer=0x0\n";
+        assert_eq!(written.lock().unwrap().written().trim_start(), expected);
+    }
+}

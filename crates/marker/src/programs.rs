@@ -1,0 +1,117 @@
+//! The programs that run markers in the worker: settings, then a call of a loop that runs as many iterations as the
+//! program's loop count says.
+
+use super::bench::{Visit, call};
+use super::listener;
+use cyclescope_code::clock::{Clock, Promises, Step};
+use cyclescope_code::program::{Program, Recipe};
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::Call;
+
+/// The ruler's programs are the first of a layout's places.
+pub(super) use call::RULERS;
+
+/// What a program does before its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setting {
+    /// Stores a value of `bytes` bytes.
+    Store { address: u64, value: u64, bytes: usize },
+    /// Calls a function with a number.
+    Call { function: u64, number: u32 },
+}
+
+/// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and
+/// the program's own loop goes around once.
+const CALL_LOOP: [u8; 15] = [0x4c, 0x89, 0xff, 0x48, 0x89, 0xde, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
+
+/// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
+fn store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
+    code.extend([0x48, 0xb8]);
+    code.extend(address.to_le_bytes());
+    code.extend([0x48, 0xb9]);
+    code.extend(value.to_le_bytes());
+    code.extend(match bytes {
+        1 => &[0x88, 0x08][..],
+        2 => &[0x66, 0x89, 0x08],
+        4 => &[0x89, 0x08],
+        _ => &[0x48, 0x89, 0x08],
+    });
+}
+
+/// The code that runs before a loop's first reading: RSI, which points into a memory area, goes to RBX; then settings; the
+/// loop's entry goes to R12.
+fn prelude(entry: u64, settings: &[Setting]) -> Vec<u8> {
+    let mut code = vec![0x48, 0x89, 0xf3];
+    for setting in settings {
+        match setting {
+            Setting::Store { address, value, bytes } => store(*address, *value, *bytes, &mut code),
+            // mov edi, number; mov rax, function; call rax
+            Setting::Call { function, number } => {
+                code.push(0xbf);
+                code.extend(number.to_le_bytes());
+                code.extend([0x48, 0xb8]);
+                code.extend(function.to_le_bytes());
+                code.extend([0xff, 0xd0]);
+            }
+        }
+    }
+    code.extend([0x49, 0xbc]);
+    code.extend(entry.to_le_bytes());
+    code
+}
+
+/// A program that calls a loop, which runs as many iterations as the program's loop count says.
+pub(super) fn program(clock: &Clock, entry: u64, settings: &[Setting]) -> Program {
+    let init = prelude(entry, settings);
+    Recipe { init: &init, snippet: &CALL_LOOP, copies: 1, looped: true, ..Recipe::empty(clock) }.build()
+}
+
+/// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
+pub(super) const REGISTERS: Clock = Clock {
+    name: "registers",
+    also: &[],
+    about: "EDX:EAX as they are",
+    source: "",
+    counts: Unit::Calls,
+    promises: Promises {
+        leading_done: false,
+        body_waits: false,
+        body_done: false,
+        following_waits: false,
+        stores_drained: false,
+    },
+    start: &[Step::Store],
+    end: &[Step::Store],
+};
+
+/// A program whose reading is how often the counting probe was called.
+pub(super) fn counting_program(entry: u64, settings: &[Setting]) -> Program {
+    let mut init = Vec::new();
+    store(listener::hits(), 0, 8, &mut init);
+    init.extend(prelude(entry, settings));
+    let mut snippet = CALL_LOOP.to_vec();
+    // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
+    snippet.extend([0x48, 0xb8]);
+    snippet.extend(listener::hits().to_le_bytes());
+    snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
+    Recipe { init: &init, snippet: &snippet, copies: 1, looped: true, ..Recipe::empty(&REGISTERS) }.build()
+}
+
+/// What one layout's calls are: which of its places, how often around.
+pub(super) fn calls(visit: &Visit, sentinel: u64) -> [Call; call::COUNT] {
+    let [few, many] = visit.loops;
+    let mut calls = [Call { place: 0, loop_count: visit.ruler_loops }; call::COUNT];
+    for (column, call) in calls.iter_mut().enumerate().take(RULERS) {
+        call.place = column;
+    }
+    calls[call::SENTINEL].loop_count = sentinel;
+    for (column, place, loop_count) in [
+        (call::BASE_FEW, RULERS, few),
+        (call::BASE_MANY, RULERS, many),
+        (call::SITE_FEW, RULERS + 1, few),
+        (call::SITE_MANY, RULERS + 1, many),
+    ] {
+        calls[column] = Call { place, loop_count };
+    }
+    calls
+}

@@ -1,0 +1,132 @@
+//! Loops with several speeds: rows whose cost is a change from one to the other and not the marker's.
+//!
+//! The same loop may run at several speeds, by what surrounds it: where its code lies, or how many stores wait behind
+//! its own (the design `stores-8`). A marker that changes the surroundings changes the speed, and the difference is
+//! more than its own instructions take. That is certain where the loop with the marker takes less time than without, for
+//! more instructions make no loop faster by themselves; and possible where the loop takes as long with the marker as
+//! it takes elsewhere without one.
+//!
+//! Limits: where the loop without a marker is never seen at the slower of its speeds, a change to it reads as a cost.
+
+use super::ledger::{Finding, aim};
+use super::source::design::{Design, Enabling};
+use cyclescope_core::statistics::{Interval, median};
+use serde::Serialize;
+
+/// A loop that runs at another speed with the marker than without.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OtherSpeed {
+    /// At how many placements it does.
+    pub placements: usize,
+    /// Core cycles of once around without the marker: the median over these placements.
+    pub without: f64,
+    /// The same with the marker.
+    pub with: f64,
+    /// Whether the marker's own cost can't explain it: the loop is faster with the marker. Else the loop alone takes as long
+    /// elsewhere, so that the cost may be the marker's, the other speed's, or a part of both.
+    pub certain: bool,
+    /// Controls, which have only stores in the marker's place, with which the loop is faster too.
+    pub controls: Vec<&'static str>,
+}
+
+/// Placements of a row are taken for another speed where there are so many that chance has as many in fewer rows than
+/// this: ten surveys have some thousand rows.
+const CHANCE: f64 = 1e-4;
+/// Two speeds are this share apart at least, and this many times what a cost may be wrong by.
+const APART_SHARE: f64 = 0.01;
+const APART_AIMS: f64 = 4.0;
+
+/// The other speed of each finding, where it has one.
+pub(crate) fn other_speeds(findings: &[Finding], confidence: f64) -> Vec<Option<OtherSpeed>> {
+    let mut found: Vec<Option<OtherSpeed>> = findings
+        .iter()
+        .map(|finding| {
+            let least = least(finding.placements.len(), (1.0 - confidence) / 2.0);
+            faster(finding, least).or_else(|| slower(finding, &speeds(finding, findings, least), least))
+        })
+        .collect();
+    let faster: Vec<bool> =
+        found.iter().map(|other| other.as_ref().is_some_and(|other| other.certain)).collect();
+    let control = |finding: &Finding| {
+        finding.case.design.enabling == Enabling::Never && !finding.case.design.site.is_empty()
+    };
+    for (finding, other) in findings.iter().zip(&mut found) {
+        let Some(other) = other.as_mut().filter(|other| other.certain) else { continue };
+        let controls = findings.iter().zip(&faster).filter(|(other, faster)| **faster && control(other));
+        let alike = controls.filter(|(other, _)| same_loop(finding, other));
+        other.controls = alike.map(|(other, _)| other.case.design.name).collect();
+    }
+    found
+}
+
+/// Whether two findings have the same loop without the marker: that of some designs calls a function, and that of others is
+/// another compiler's.
+fn same_loop(one: &Finding, other: &Finding) -> bool {
+    let text = |design: &Design| (design.base, design.language);
+    one.case.context == other.case.context && text(one.case.design) == text(other.case.design)
+}
+
+/// The least number of placements that chance, which picks each with this probability, has in fewer than [`CHANCE`] of
+/// the rows.
+fn least(placements: usize, probability: f64) -> usize {
+    let odds = probability / (1.0 - probability);
+    let mut chance = (1.0 - probability).powi(placements as i32);
+    let mut below = chance;
+    for count in 1..=placements {
+        if 1.0 - below < CHANCE {
+            return count;
+        }
+        chance *= odds * (placements - count + 1) as f64 / count as f64;
+        below += chance;
+    }
+    placements + 1
+}
+
+/// Placements at which the loop is faster with the marker than without.
+fn faster(finding: &Finding, least: usize) -> Option<OtherSpeed> {
+    let faster = |cost: Interval| cost.high < -aim(&finding.case, &cost);
+    let placements = finding.placements.iter().flatten().filter(|one| faster(one.cost));
+    of(placements.map(|one| [one.base, one.site]).collect(), least, true)
+}
+
+/// Placements at which the loop with the marker takes as long as it takes without one elsewhere, and there longer than
+/// here.
+fn slower(finding: &Finding, speeds: &[[f64; 2]], least: usize) -> Option<OtherSpeed> {
+    let placements = finding.placements.iter().flatten().filter(|one| {
+        let error = aim(&finding.case, &one.cost);
+        let within = |[low, high]: &[f64; 2]| (low - error..=high + error).contains(&one.site);
+        let above = |[low, _]: &[f64; 2]| *low > one.base + error;
+        one.cost.low > error && speeds.iter().any(|speed| above(speed) && within(speed))
+    });
+    of(placements.map(|one| [one.base, one.site]).collect(), least, false)
+}
+
+fn of(loops: Vec<[f64; 2]>, least: usize, certain: bool) -> Option<OtherSpeed> {
+    if loops.len() < least.max(1) {
+        return None;
+    }
+    let middle = |which: usize| median(&mut loops.iter().map(|one| one[which]).collect::<Vec<_>>());
+    let (without, with) = (middle(0), middle(1));
+    Some(OtherSpeed { placements: loops.len(), without, with, certain, controls: Vec::new() })
+}
+
+/// The speeds of a finding's loop without any marker, each from its lowest to its highest figure: all that it has at some
+/// placements, in any design that has the same loop. None where there is only one.
+fn speeds(finding: &Finding, all: &[Finding], least: usize) -> Vec<[f64; 2]> {
+    let placements = all
+        .iter()
+        .filter(|other| same_loop(finding, other))
+        .flat_map(|other| other.placements.iter().flatten());
+    let mut bases: Vec<f64> = placements.map(|one| one.base).collect();
+    bases.sort_by(f64::total_cmp);
+    let Some(first) = bases.first() else { return Vec::new() };
+    let error = aim(&finding.case, &Interval::around(0.0, 0.0));
+    let apart = (APART_AIMS * error).max(APART_SHARE * first);
+    let groups: Vec<&[f64]> = bases.chunk_by(|one, next| next - one < apart).collect();
+    let ends = |group: &&[f64]| [group[0], group[group.len() - 1]];
+    let often: Vec<[f64; 2]> = groups.iter().filter(|group| group.len() >= least).map(ends).collect();
+    if often.len() > 1 { often } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests;

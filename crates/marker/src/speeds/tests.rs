@@ -1,0 +1,148 @@
+//! Loops of one speed and of several, on a made-up machine.
+
+use super::*;
+use crate::comparison::conclusions;
+use crate::fake::{Fake, IMUL, stairs};
+use crate::record::MarkerRecord;
+use crate::source::design;
+use crate::state::states;
+use crate::survey::VisitPlan;
+use cyclescope_core::random::Random;
+use cyclescope_measure::result::caveat::Code;
+
+type Loops = fn(&MarkerCase, usize) -> [f64; 2];
+use crate::bench::MarkerCase;
+
+const SLOW: f64 = 150.5;
+const FAST: f64 = 138.6;
+
+/// The records of a machine with these loops, by a quick survey. Its markers are `flag` in all states, and `immediate` and two
+/// controls.
+fn surveyed(loops: Loops, seed: u64) -> Vec<MarkerRecord> {
+    let mut fake = Fake { luck: |random: &mut Random| 0.3 * random.normal(), ..Fake::new(loops) };
+    for name in ["immediate", "function-entry", "stores-4", "stores-8"] {
+        let design = design::ALL.iter().find(|design| design.name == name).unwrap();
+        for context in ["empty", "memcpy"] {
+            fake.cases.push(MarkerCase { design, state: states(design)[0], context: context.to_string() });
+        }
+    }
+    fake.random = Random::new(seed);
+    fake.records(&VisitPlan::quick(IMUL, seed))
+}
+
+fn find<'a>(records: &'a [MarkerRecord], design: &str, state: &str) -> &'a MarkerRecord {
+    let is = |record: &&MarkerRecord| {
+        (record.design, record.state.as_str(), record.context.as_str()) == (design, state, "memcpy")
+    };
+    records.iter().find(is).unwrap()
+}
+
+fn told(record: &MarkerRecord) -> Option<&str> {
+    let other = record.caveats.iter().find(|caveat| caveat.code == Code::OtherSpeed);
+    other.map(|caveat| caveat.text.as_str())
+}
+
+/// Costs a cycle a state; in memcpy one enabled state and one control flip the loop to its other speed.
+fn flipped(case: &MarkerCase, _: usize) -> [f64; 2] {
+    if case.context == "empty" {
+        return [1.0, 3.0];
+    }
+    match (case.design.name, case.state.name) {
+        ("flag", "varargs") => [SLOW, FAST + 1.0],
+        ("stores-8", _) => [SLOW, FAST],
+        ("flag", "dormant") | ("immediate" | "function-entry", _) => [SLOW, SLOW],
+        _ => [SLOW, SLOW + 2.0],
+    }
+}
+
+#[test]
+fn a_marker_that_flips_the_loop_says_so_with_both_speeds() {
+    let all = surveyed(flipped, 3);
+    for record in &all {
+        let flips = record.context == "memcpy" && ["varargs", "control"].contains(&record.state.as_str());
+        let expected = flips && record.design != "stores-4";
+        assert_eq!(record.other_speed.is_some(), expected, "{} {}", record.design, record.state);
+    }
+    let varargs = find(&all, "flag", "varargs");
+    let other = varargs.other_speed.as_ref().unwrap();
+    assert!((other.without - SLOW).abs() < 0.2 && (other.with - FAST - 1.0).abs() < 0.2, "{other:?}");
+    assert_eq!((other.placements, other.certain, other.controls.as_slice()), (16, true, &["stores-8"][..]));
+    let text = told(varargs).unwrap();
+    assert!(text.contains("139.") && text.contains("150.") && text.contains("stores-8"), "{text}");
+    // No price is taken from it, nor over it.
+    let format = find(&all, "flag", "format");
+    assert_eq!((varargs.step.cost.value, format.step.cost.value), (None, None));
+    assert!(format.other_speed.is_none() && told(format).unwrap().contains("varargs"));
+    // The conclusions are about others.
+    let memcpy = conclusions(&all).into_iter().find(|one| one.name == "generic-slower-in-memcpy").unwrap();
+    assert_eq!((memcpy.other_speeds.len(), memcpy.difference.value.is_some()), (0, true));
+}
+
+#[test]
+fn no_conclusion_rests_on_a_flipped_loop() {
+    let loops: Loops = |case, placement| match (case.context.as_str(), case.design.name, case.state.name) {
+        ("memcpy", "immediate", _) => [SLOW, FAST],
+        _ => flipped(case, placement),
+    };
+    for conclusion in conclusions(&surveyed(loops, 4)) {
+        if conclusion.name == "generic-slower-in-memcpy" {
+            // By the figures alone it would be borne out by far.
+            assert!(conclusion.difference.low > conclusion.margin, "{conclusion:?}");
+            assert_eq!(
+                (conclusion.holds, conclusion.other_speeds.as_slice()),
+                (None, &["immediate/dormant in memcpy".to_string()][..])
+            );
+        }
+    }
+}
+
+/// At half of the placements the loop alone is slow, and with a marker it is slow at all of them.
+#[test]
+fn a_cost_up_to_a_speed_of_the_loop_alone_may_be_the_speeds() {
+    let loops: Loops = |case, placement| match case.context.as_str() {
+        "empty" => [1.0, 1.0],
+        _ if placement % 2 == 0 => [SLOW, SLOW],
+        _ => [FAST, if case.state.name == "empty" { SLOW } else { FAST }],
+    };
+    let all = surveyed(loops, 5);
+    for record in &all {
+        let expected = record.context == "memcpy" && record.state == "empty";
+        assert_eq!(record.other_speed.is_some(), expected, "{} {}", record.design, record.state);
+    }
+    let other = find(&all, "flag", "empty").other_speed.clone().unwrap();
+    assert_eq!((other.certain, other.placements), (false, 8));
+}
+
+/// What the loop without a marker takes in a design whose loop is another one is no speed of this loop.
+#[test]
+fn another_loop_is_no_other_speed() {
+    let loops: Loops = |case, _| match (case.design.name, case.state.name) {
+        ("function-entry", _) => [4.0, 4.0],
+        (_, "dormant") => [1.0, 1.0],
+        _ => [1.0, 4.0],
+    };
+    assert!(surveyed(loops, 6).iter().all(|record| record.other_speed.is_none()));
+}
+
+#[test]
+fn a_loop_of_one_speed_has_no_other() {
+    for seed in 0..6 {
+        for loops in [
+            stairs as Loops,
+            |_, _| [SLOW, SLOW],
+            |_, placement| [SLOW + placement as f64 / 16.0, SLOW + 1.0],
+        ] {
+            for record in surveyed(loops, seed) {
+                assert_eq!(record.other_speed, None, "{} {} {seed}", record.design, record.state);
+                assert_eq!(told(&record), None);
+                assert!(record.step.cost.value.is_some());
+            }
+        }
+    }
+}
+
+#[test]
+fn chance_has_as_many_placements_in_one_row_of_ten_thousand() {
+    // Binomial distributions of 16 trials at 0.025: P(X >= 4) = 5.3e-4, P(X >= 5) = 3.2e-5.
+    assert_eq!((least(16, 0.025), least(1, 0.025), least(0, 0.025)), (5, 2, 1));
+}

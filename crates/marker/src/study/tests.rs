@@ -1,0 +1,213 @@
+//! A survey of a made-up machine gives the same records over its evidence.
+
+use super::*;
+use crate::bench::call;
+use crate::fake::{Fake, IMUL, stairs};
+use cyclescope_core::error::{Error, RunError};
+use cyclescope_exec::Sample;
+use cyclescope_measure::Precision;
+use cyclescope_measure::result::container::{Event, Evidence, Origin, Writer};
+use cyclescope_sim::{Scenario, Simulated};
+use serde_json::json;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// Makes JSON another one.
+type Change = fn(&mut Value);
+
+/// Visits are of this seed.
+const SEED: u64 = 8;
+
+fn plan() -> MarkerPlan {
+    let plan = Plan {
+        rounds: 6,
+        rounds_least: 6,
+        layouts: 4,
+        precision: Precision { cycles: 0.1, share: 0.1, cap: None },
+        seed: SEED,
+        ..Plan::simulated()
+    };
+    let skipped = SkippedRecord {
+        design: "usdt".to_string(),
+        state: None,
+        context: None,
+        reason: "it is made up".to_string(),
+        remedy: None,
+    };
+    MarkerPlan {
+        executor: "user".to_string(),
+        plan,
+        quick: false,
+        contexts: 2,
+        emulated: false,
+        cpu: 1,
+        cpu_model: "a processor".to_string(),
+        skipped: vec![skipped],
+    }
+}
+
+fn study(plan: MarkerPlan) -> MarkerStudy {
+    let luck = |random: &mut cyclescope_core::random::Random| 0.3 * random.normal();
+    let mut fake = Fake { interrupts: 0.01, luck, ..Fake::new(stairs) };
+    fake.cases.truncate(3);
+    let open = || Ok::<Box<dyn cyclescope_exec::Executor>, Error>(Box::new(simulated()));
+    let Origin { machine, repro, .. } = origin();
+    MarkerStudy::new(plan, machine, repro, Box::new(fake), Box::new(open))
+}
+
+fn simulated() -> Simulated {
+    Simulated::new(Scenario::default(), 11)
+}
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Directory {
+        let name = format!("cyclescope-marker-{name}-{}", std::process::id());
+        Directory(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn origin() -> Origin {
+    let (study, repro) = (NAME.to_string(), "cyclescope marker --seed 8".to_string());
+    Origin { study, repro, machine: json!({ "kernel": "none" }) }
+}
+
+/// Measures, and keeps all that is answered.
+fn record(directory: &Directory, plan: MarkerPlan) -> Vec<Record> {
+    let evidence = Rc::new(Evidence::create(&directory.0, origin()).unwrap());
+    let mut study = study(plan);
+    let plan = study.plan().unwrap();
+    evidence.keep(|writer| writer.set_facts(&plan));
+    let mut records = Vec::new();
+    study.measure(&Answers::kept(evidence.clone()), &mut records).unwrap();
+    evidence.finish().unwrap();
+    records
+}
+
+/// The records again; all that was answered is asked for.
+fn replay(directory: &Directory) -> Result<Vec<Record>, Stop> {
+    let container = Container::open(&directory.0).unwrap();
+    let mut study = MarkerStudy::restore(&container).unwrap();
+    let answers = Answers::recorded(&container).unwrap();
+    let mut records = Vec::new();
+    study.measure(&answers, &mut records)?;
+    assert!(answers.is_exhausted());
+    Ok(records)
+}
+
+/// Writes the evidence of a directory to another one, with another plan or other answers.
+fn forged(
+    from: &Directory,
+    to: &Directory,
+    change_plan: impl Fn(&mut Value),
+    mut change: impl FnMut(&mut Event, &mut [Sample]),
+) {
+    let container = Container::open(&from.0).unwrap();
+    let mut writer = Writer::create(&to.0, origin()).unwrap();
+    let mut plan = container.manifest.facts.clone();
+    change_plan(&mut plan);
+    writer.set_facts(&plan).unwrap();
+    let mut events = container.events().unwrap();
+    while let Some((mut event, mut samples)) = events.take(usize::MAX).unwrap() {
+        change(&mut event, &mut samples);
+        writer.event(&event, &samples).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn records_are_the_same_over_evidence() {
+    let directory = Directory::new("same");
+    let told = record(&directory, plan());
+    let kinds: Vec<&str> = told.iter().map(|record| record.kind).collect();
+    assert_eq!(kinds, ["machine", "marker", "marker", "marker", "marker.skipped", "marker.conclusions"]);
+    assert_eq!(replay(&directory).unwrap(), told);
+    let emulated = Directory::new("emulated");
+    let told = record(&emulated, MarkerPlan { emulated: true, ..plan() });
+    assert_eq!(replay(&emulated).unwrap(), told);
+}
+
+#[test]
+fn what_was_changed_is_noticed() {
+    let (directory, other) = (Directory::new("true"), Directory::new("forged"));
+    // No executor is opened, whose batches follow from the seed as well.
+    let known = plan();
+    let told =
+        record(&directory, MarkerPlan { plan: Plan { imul_latency: Some(IMUL), ..known.plan }, ..known });
+    // The last visits, by so little that they are still the last.
+    let are_visits = |event: &Event| matches!(event, Event::Kept { of } if !of["visits"].is_null());
+    let mut events = Container::open(&directory.0).unwrap().events().unwrap();
+    let events = std::iter::from_fn(|| events.take(usize::MAX).unwrap());
+    let last = events.filter(|(event, _)| are_visits(event)).count();
+    let mut visited = 0;
+    let longer = |event: &mut Event, samples: &mut [Sample]| {
+        visited += usize::from(are_visits(event));
+        if visited == last && are_visits(event) {
+            samples.chunks_mut(call::COUNT).for_each(|visit| visit[call::SITE_MANY].end += 1);
+        }
+    };
+    forged(&directory, &other, |_| {}, longer);
+    let again = replay(&other).expect("the same course");
+    let differing = told.iter().zip(&again).filter(|(one, other)| one != other).count();
+    assert!((1..told.len()).contains(&differing), "{differing} lines of {}", told.len());
+    drop(other);
+    let other = Directory::new("seed");
+    forged(&directory, &other, |plan| plan["plan"]["seed"] = 9.into(), |_, _| {});
+    let Err(Stop::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
+        panic!("another seed goes unnoticed");
+    };
+}
+
+#[test]
+fn numbers_that_no_survey_has_are_errors() {
+    let directory = Directory::new("plans");
+    record(&directory, MarkerPlan { emulated: true, ..plan() });
+    let changes: [(&str, Change); 4] = [
+        ("plan.step", |plan| plan["plan"]["step"] = 0.0.into()),
+        ("plan.confidence", |plan| plan["plan"]["confidence"] = 2.0.into()),
+        ("contexts", |plan| plan["contexts"] = (1u64 << 50).into()),
+        ("executor", |plan| plan["executor"] = "nowhere".into()),
+    ];
+    for (field, change) in changes {
+        let other = Directory::new("plan");
+        forged(&directory, &other, change, |_, _| {});
+        let refused = MarkerStudy::restore(&Container::open(&other.0).unwrap());
+        let text = refused.err().expect(field).to_string();
+        assert!(text.contains(&format!("facts.{field}:")), "{text}");
+    }
+}
+
+#[test]
+fn numbers_that_no_bench_says_are_errors() {
+    let directory = Directory::new("answers");
+    record(&directory, MarkerPlan { emulated: true, ..plan() });
+    let changes: [(&str, Change); 6] = [
+        ("placements", |of| of["placements"] = json!([])),
+        ("step", |of| of["step"] = 0.0.into()),
+        ("line_offset", |of| of["subjects"][0]["line_offset"] = u64::MAX.into()),
+        ("state", |of| of["subjects"][0]["state"] = "unknown".into()),
+        ("assembly", |of| of["assembly"][0]["offset"] = u64::MAX.into()),
+        ("base_assembly", |of| of["base_assembly"][0]["bytes"] = "".into()),
+    ];
+    for (field, change) in changes {
+        let other = Directory::new("answer");
+        let changed = |event: &mut Event, _: &mut [Sample]| {
+            if let Event::Kept { of } = event
+                && (!of[field].is_null() || !of["subjects"][0][field].is_null())
+            {
+                change(of);
+            }
+        };
+        forged(&directory, &other, |_| {}, changed);
+        let Err(Stop::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
+            panic!("{field} goes unnoticed");
+        };
+    }
+}

@@ -1,0 +1,386 @@
+//! Markers in user mode: compiled functions, copied and patched in this process, run by its worker.
+
+use super::anatomy::{Anatomy, anatomy, names};
+use super::bench::{Bench, MarkerCase, Visit};
+use super::compiled::{Compiled, Site, probe as probe_code};
+use super::copies::{Copies, Variant};
+use super::instance::Misfit;
+use super::instance::Region;
+use super::listener;
+use super::programs::{RULERS, Setting, calls, counting_program, program};
+use super::source::context::{self, Footprint};
+use super::source::design::Enabling;
+use super::state::{Probe, State, counting, states};
+use super::tracer::Uprobe;
+use super::working_set::{WorkingSet, memory};
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::Program;
+use cyclescope_code::program::memory::Memory;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::machine::cache::Cache;
+use cyclescope_core::random::Random;
+use cyclescope_exec::user::{User, UserOptions};
+use cyclescope_exec::{Call, Executor, LockState, Placed, Sample};
+use cyclescope_measure::placement;
+use cyclescope_measure::ruler::{LayoutSamples, Ruler, sentinel_loops};
+use cyclescope_measure::schedule::{self, Pace, Room, Schedule, Stage};
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+/// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
+/// rounds tell nothing new; without the round before, costs in a loop of memcpy were half a cycle off.
+const ROUNDS: u32 = 1;
+const WARM_UP: u32 = 1;
+/// How many placements there are, and how far apart in a cache line.
+const PLACEMENTS: usize = 16;
+const APART: usize = 4;
+
+/// The user-mode bench.
+pub struct UserBench {
+    options: UserOptions,
+    /// A worker for each world of listeners.
+    executors: BTreeMap<u32, User>,
+    clock: &'static Clock,
+    step: f64,
+    ruler: Vec<Program>,
+    designs: Vec<Compiled>,
+    cases: Vec<MarkerCase>,
+    /// Of each case, at each placement: the loop without the marker and the one with it.
+    entries: Vec<Vec<[u64; 2]>>,
+    /// What each case's marker is switched by.
+    switches: Vec<Switches>,
+    /// The entries of each probe's copies, one for each placement.
+    probes: HashMap<Probe, Vec<u64>>,
+    /// The memory of all copies.
+    regions: Vec<Region>,
+    /// How far behind the entry of each case's function its sites are: a compiler may have made several of one.
+    places: Vec<Vec<i64>>,
+    /// The breakpoints of cases, by the site's address, and the process that they are in.
+    tracers: HashMap<u64, (i32, Uprobe)>,
+    offsets: Vec<usize>,
+    /// Where each placement's data lie.
+    data: Vec<Vec<i32>>,
+    /// Those of the CPU.
+    caches: Vec<Cache>,
+    random: Random,
+}
+
+/// The addresses of what switches a marker.
+#[derive(Debug, Clone, Copy)]
+struct Switches {
+    enabled: Option<u64>,
+    probe: Option<u64>,
+    library: Option<u64>,
+}
+
+/// A case that can't be measured, and why.
+pub type Skipped = (MarkerCase, Misfit);
+
+impl UserBench {
+    /// Makes copies of all cases at all placements, and a worker that can run them. Loops with a working set have one beyond
+    /// these caches.
+    pub fn new(
+        options: &UserOptions,
+        clock: &'static Clock,
+        step: f64,
+        designs: &[Compiled],
+        contexts: &[&str],
+        caches: &[Cache],
+        seed: u64,
+    ) -> Result<(UserBench, Vec<Skipped>), RunError> {
+        let mut random = Random::new(seed);
+        let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * APART).collect();
+        let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
+        ruler.truncate(RULERS);
+        let mut copies = Copies::new(&offsets);
+        let (mut cases, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
+        // Of each case: how far behind the function's entry its sites are.
+        let mut places = vec![];
+        for compiled in designs {
+            copies.reserve(&compiled.codes)?;
+            let states = states(compiled.design);
+            let of_state = |state: &State, context: &str| {
+                compiled.code(context, None).zip(compiled.code(context, Some(state.guard)))
+            };
+            for (context, state) in
+                contexts.iter().flat_map(|context| states.iter().map(move |state| (*context, *state)))
+            {
+                // What is compiled at run time has not all contexts.
+                let Some((base, site)) = of_state(&state, context) else { continue };
+                let case = MarkerCase { design: compiled.design, state, context: context.to_string() };
+                let enabling = compiled.design.enabling;
+                let copied = copies.of(base, enabling, Variant::DORMANT).and_then(|base| {
+                    let variant = Variant { enabled: state.enabled, traced: state.traced };
+                    let site = copies.of(site, enabling, variant)?;
+                    Ok(base.into_iter().zip(site).map(<[u64; 2]>::from).collect())
+                });
+                match copied {
+                    Ok(copied) => {
+                        let Compiled { enabled, probe, switch, .. } = *compiled;
+                        switches.push(Switches { enabled, probe, library: switch });
+                        cases.push(case);
+                        entries.push(copied);
+                        let behind = |one: &Site| one.place as i64 - site.entry as i64;
+                        places.push(site.sites.iter().map(behind).collect());
+                    }
+                    Err(misfit) => skipped.push((case, misfit)),
+                }
+            }
+        }
+        let probe_codes = Probe::ALL.map(|probe| probe_code(probe.name()));
+        copies.reserve(&probe_codes)?;
+        let copied = probe_codes.iter().map(|code| {
+            let entries = copies.of(code, Enabling::Probe, Variant::DORMANT);
+            entries.expect("probes refer to nothing but the counter")
+        });
+        let probes = Probe::ALL.into_iter().zip(copied).collect();
+        let regions = copies.close()?;
+        listener::prepare();
+        // Probes are functions of this process, and loops are copied from it.
+        let options = UserOptions { functions: true, own_code: true, ..options.clone() };
+        let mut bench = UserBench {
+            regions,
+            places,
+            tracers: HashMap::new(),
+            executors: BTreeMap::from([(0, User::spawn(&options)?)]),
+            options,
+            clock,
+            step,
+            ruler,
+            designs: designs.to_vec(),
+            cases,
+            entries,
+            switches,
+            probes,
+            data: offsets.iter().map(|_| placement::data(&mut random)).collect(),
+            offsets,
+            caches: caches.to_vec(),
+            random,
+        };
+        for case in (0..bench.cases.len()).rev() {
+            if let Err(why) = bench.trace(case) {
+                skipped.push((bench.leave_out(case), Misfit::Untraced { why }));
+            }
+        }
+        Ok((bench, skipped))
+    }
+
+    /// Leaves a case out.
+    fn leave_out(&mut self, case: usize) -> MarkerCase {
+        self.entries.remove(case);
+        self.switches.remove(case);
+        self.places.remove(case);
+        self.cases.remove(case)
+    }
+
+    /// Sees to it that a case that has a tracer has one in the worker that there is now.
+    fn trace(&mut self, case: usize) -> Result<(), Unavailable> {
+        if !self.cases[case].state.traced {
+            return Ok(());
+        }
+        let Some(worker) = self.executors[&0].worker_pid() else { return Ok(()) };
+        let placements = 0..self.offsets.len();
+        let addresses: Vec<u64> = placements.flat_map(|placement| self.sites(case, placement)).collect();
+        for address in addresses {
+            if self.tracers.get(&address).is_some_and(|(traced, _)| *traced == worker) {
+                continue;
+            }
+            let place = self.regions.iter().find_map(|region| region.in_file(address));
+            let (file, offset) = place.expect("copies are in one of the regions");
+            self.tracers.insert(address, (worker, Uprobe::attach(worker, file, offset)?));
+        }
+        Ok(())
+    }
+
+    /// The addresses of a case's sites at a placement.
+    fn sites(&self, case: usize, placement: usize) -> Vec<u64> {
+        let [_, entry] = self.entries[case][placement];
+        self.places[case].iter().map(|behind| entry.wrapping_add_signed(*behind)).collect()
+    }
+
+    /// Fails where a case that has a tracer has just run in a worker that has none.
+    fn require_traced(&self, case: usize) -> Result<(), RunError> {
+        let worker = self.executors[&0].worker_pid();
+        let placements = 0..self.offsets.len();
+        let mut sites = placements.flat_map(|placement| self.sites(case, placement));
+        let traced = |address| self.tracers.get(&address).is_some_and(|(traced, _)| Some(*traced) == worker);
+        if !self.cases[case].state.traced || sites.all(traced) {
+            return Ok(());
+        }
+        Err(RunError::WorkerLost { how: "and with it the tracer's breakpoints".to_string() })
+    }
+
+    /// How often a case's breakpoint was run into in this number of loops.
+    fn trapped(&mut self, case: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
+        let failed = |error: io::Error| RunError::io("reading a uprobe's count", &error);
+        let counted = |bench: &UserBench| {
+            let sites = bench.sites(case, placement).into_iter();
+            let probes = sites.filter_map(|site| bench.tracers.get(&site));
+            probes.map(|(_, uprobe)| uprobe.count().map_err(failed)).sum::<Result<u64, RunError>>()
+        };
+        let before = counted(self)?;
+        let state = self.cases[case].state;
+        let [_, site] = self.entries[case][placement];
+        let program = program(self.clock, site, &self.settings(case, placement, &state));
+        let once = self.once(program, case, placement, loops);
+        once.run(self.executor_for(&state)?)?;
+        self.require_traced(case)?;
+        Ok(counted(self)? - before)
+    }
+
+    /// One call at a placement.
+    fn once(&self, program: Program, case: usize, placement: usize, loops: u64) -> Schedule {
+        let (memory, data) = self.memory(case, placement);
+        let stage = Stage {
+            code: vec![Placed { program: 0, offset: 0 }],
+            calls: vec![Call { place: 0, loop_count: loops }],
+            order: vec![0],
+            data,
+            seed: 1,
+        };
+        let pace = Pace { warm_up: 0, memory, delay: 1, ..Pace::default() };
+        Schedule::with(vec![program], pace, [stage])
+    }
+
+    /// The executor for a state, made when it is first needed.
+    fn executor_for(&mut self, state: &State) -> Result<&mut User, RunError> {
+        let world = state.library.map_or(0, |library| library.world);
+        if let std::collections::btree_map::Entry::Vacant(vacant) = self.executors.entry(world) {
+            vacant.insert(User::spawn(&self.options)?);
+        }
+        Ok(self.executors.get_mut(&world).expect("it was made just now"))
+    }
+}
+
+/// A tracer that was there, and can't be had again.
+fn lost(why: Unavailable) -> RunError {
+    RunError::WorkerLost { how: format!("and with it {}: {}", why.what, why.why) }
+}
+
+impl UserBench {
+    /// The programs of some visits to a case, and for each visit where its two are.
+    fn programs(&self, case: usize, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
+        let mut programs = self.ruler.clone();
+        let mut known = HashMap::new();
+        let state = self.cases[case].state;
+        let mut pair = |visit: &Visit| {
+            let start = programs.len();
+            *known.entry(visit.placement).or_insert_with(|| {
+                let settings = self.settings(case, visit.placement, &state);
+                for entry in self.entries[case][visit.placement] {
+                    programs.push(program(self.clock, entry, &settings));
+                }
+                [start, start + 1]
+            })
+        };
+        let pairs = visits.iter().map(&mut pair).collect();
+        (programs, pairs)
+    }
+
+    /// What a program does before a case's loop, so that its marker is in a state.
+    fn settings(&self, case: usize, placement: usize, state: &State) -> Vec<Setting> {
+        let Switches { enabled, probe, library } = self.switches[case];
+        let mut settings = Vec::new();
+        if let (Enabling::Variable(bytes), Some(address)) = (self.cases[case].design.enabling, enabled) {
+            settings.push(Setting::Store { address, value: state.enabled.into(), bytes });
+        }
+        if let (Some(address), Some(probe)) = (probe, state.probe) {
+            settings.push(Setting::Store { address, value: self.probes[&probe][placement], bytes: 8 });
+        }
+        if let (Some(function), Some(library)) = (library, state.library) {
+            settings.push(Setting::Call { function, number: library.number });
+        }
+        settings
+    }
+
+    fn compiled(&self, case: usize) -> &Compiled {
+        let MarkerCase { design, context, .. } = &self.cases[case];
+        let of = |one: &&Compiled| one.design == *design && one.code(context, None).is_some();
+        self.designs.iter().find(of).expect("cases are made from the designs")
+    }
+
+    fn footprint(&self, case: usize) -> Footprint {
+        let name = &self.cases[case].context;
+        context::ALL.iter().find(|one| one.name == name).map_or(Footprint::Scratch, |one| one.memory)
+    }
+
+    /// The memory of a case's loop, and where it is at a placement.
+    fn memory(&self, case: usize, placement: usize) -> (Memory, Vec<i32>) {
+        memory(self.footprint(case), self.working_set(case), &self.data[placement])
+    }
+}
+
+impl Bench for UserBench {
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
+    }
+
+    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
+        let (compiled, MarkerCase { design, state, context }) = (self.compiled(case), &self.cases[case]);
+        let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
+        let (base, site) = codes.expect("each context has all functions");
+        Ok(anatomy(base, site, design.enabling, &names(compiled)))
+    }
+
+    fn working_set(&self, case: usize) -> Option<WorkingSet> {
+        match self.footprint(case) {
+            Footprint::Beyond(level) => Some(WorkingSet::beyond(level, &self.caches)),
+            _ => None,
+        }
+    }
+
+    fn compiler(&self, case: usize) -> &str {
+        &self.compiled(case).compiler
+    }
+
+    fn placements(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    fn step(&self) -> f64 {
+        self.step
+    }
+
+    fn lock_state(&self) -> Option<&LockState> {
+        self.executors[&0].lock_state()
+    }
+
+    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.trace(case).map_err(lost)?;
+        let (programs, pairs) = self.programs(case, visits);
+        let (rulers, end) = schedule::fixed(&programs[..RULERS]);
+        let arena = self.executors[&0].arena_len();
+        let room = Room { from: end, arena, alignment: None };
+        let places = schedule::random(&programs, RULERS..programs.len(), room, &mut self.random)?;
+        let (memory, _) = self.memory(case, 0);
+        let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.memory(case, visit.placement).1).collect();
+        let stages = visits.iter().zip(&pairs).zip(moved).map(|((visit, pair), moved)| {
+            let code = rulers.iter().copied().chain(pair.map(|program| places[program - RULERS])).collect();
+            let calls = calls(visit, sentinel_loops(self.step)).to_vec();
+            Stage::shuffled(code, calls, &mut self.random).with_data(moved)
+        });
+        let stages: Vec<Stage> = stages.collect();
+        let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..Pace::default() };
+        let state = self.cases[case].state;
+        let samples = Schedule::with(programs, pace, stages).measure(self.executor_for(&state)?)?;
+        self.require_traced(case)?;
+        Ok(samples)
+    }
+
+    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.trace(case).map_err(lost)?;
+        let MarkerCase { design, state, .. } = &self.cases[case];
+        if state.traced {
+            return self.trapped(case, placement, loops).map(Some);
+        }
+        let Some(state) = counting(design, state) else { return Ok(None) };
+        let settings = self.settings(case, placement, &state);
+        let [_, site] = self.entries[case][placement];
+        let once = self.once(counting_program(site, &settings), case, placement, loops);
+        let samples = once.run(self.executor_for(&state)?)?;
+        Ok(samples.first().map(|Sample { end, .. }| *end))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Working sets: memory that a loop goes around in and that a level of cache can't hold, sized by the machine's caches.
+//!
+//! Limits: a virtual machine may tell of caches that it has not; and how much of a shared cache is left for this core
+//! nobody tells.
+
+use super::source::context::Footprint;
+use cyclescope_code::context::Element;
+use cyclescope_code::program::memory::{At, Fill, Lifetime, Memory, Pointer};
+use cyclescope_core::machine::cache::{Cache, CacheKind};
+use serde::{Deserialize, Serialize};
+
+/// The size of a working set, and of the cache that it is beyond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkingSet {
+    /// Bytes that the loop goes around in.
+    pub bytes: u64,
+    /// Bytes of the cache that can't hold them, as the machine tells; null where it doesn't, so that the set is larger
+    /// than any cache of this level.
+    pub cache: Option<u64>,
+}
+
+/// A set is this many times as large as the cache: replacement that isn't strictly by age keeps some lines of one that is
+/// little larger.
+const TIMES: u64 = 4;
+/// And no smaller than this many times.
+const LEAST_TIMES: u64 = 2;
+/// Sets beyond the caches of a machine that does not tell: no level 1 cache of data is larger than 128 KiB, no
+/// level 2 cache of a single core larger than 4 MiB.
+const UNKNOWN: [u64; 2] = [192 << 10, 16 << 20];
+/// Bytes that a loop reads each time around.
+const STEP: u64 = 256;
+/// Before the set: its size, and where in it the loop is.
+const HEAD: u64 = 4096;
+/// What a loop finds its memory by (the second argument of its function).
+const POINTER: u8 = 6;
+
+impl WorkingSet {
+    /// A set beyond the cache of this level, and in the next one where there is room.
+    pub(crate) fn beyond(level: u32, caches: &[Cache]) -> WorkingSet {
+        let of = |level: u32| {
+            let data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
+            caches.iter().find(data).map(|cache| cache.bytes).filter(|bytes| *bytes > 0)
+        };
+        let Some(cache) = of(level) else {
+            return WorkingSet { bytes: UNKNOWN[usize::from(level > 1)], cache: None };
+        };
+        let room = of(level + 1).map_or(u64::MAX, |next| next / 2);
+        let bytes = (TIMES * cache).min(room).max(LEAST_TIMES * cache);
+        WorkingSet { bytes: bytes.next_multiple_of(STEP), cache: Some(cache) }
+    }
+
+    /// The memory that a loop finds it in.
+    fn memory(self) -> Memory {
+        let mut memory = Memory::standard(Element::default(), false);
+        let area = memory.areas.iter_mut().find(|area| area.pointer.is_some_and(|it| it.register == POINTER));
+        let area = area.expect("an argument's register points into an area");
+        area.bytes = HEAD + self.bytes;
+        area.fill = Fill::Image(self.bytes.to_le_bytes().into());
+        area.lifetime = Lifetime::Kept;
+        area.pointer = Some(Pointer { register: POINTER, at: At::Start });
+        memory
+    }
+}
+
+/// The memory of loops with this footprint and working set, and where a layout that moves data has it.
+pub(super) fn memory(footprint: Footprint, set: Option<WorkingSet>, moved: &[i32]) -> (Memory, Vec<i32>) {
+    match set {
+        Some(set) => (set.memory(), vec![0; moved.len()]),
+        None => (Memory::standard(Element::default(), footprint != Footprint::Untouched), moved.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(level: u32, kind: CacheKind, kib: u64) -> Cache {
+        Cache { level, kind, bytes: kib << 10, line: 64, ways: 8 }
+    }
+
+    fn kib(level: u32, caches: &[Cache]) -> (u64, Option<u64>) {
+        let set = WorkingSet::beyond(level, caches);
+        (set.bytes >> 10, set.cache.map(|bytes| bytes >> 10))
+    }
+
+    #[test]
+    fn a_set_is_beyond_its_cache_and_in_the_next() {
+        let turin = [
+            cache(1, CacheKind::Data, 48),
+            cache(1, CacheKind::Instruction, 32),
+            cache(2, CacheKind::Unified, 1024),
+            cache(3, CacheKind::Unified, 32 << 10),
+        ];
+        assert_eq!((kib(1, &turin), kib(2, &turin)), ((192, Some(48)), (4096, Some(1024))));
+        // Little room in the next one, or none.
+        let small = [cache(1, CacheKind::Data, 64), cache(2, CacheKind::Unified, 256)];
+        assert_eq!((kib(1, &small), kib(2, &small)), ((128, Some(64)), (1024, Some(256))));
+        let tight = [cache(1, CacheKind::Data, 48), cache(2, CacheKind::Unified, 64)];
+        assert_eq!(kib(1, &tight), (96, Some(48)));
+    }
+
+    #[test]
+    fn a_machine_that_tells_no_caches_gets_sets_beyond_any() {
+        assert_eq!((kib(1, &[]), kib(2, &[])), ((192, None), (16 << 10, None)));
+        let instructions = [cache(1, CacheKind::Instruction, 32), cache(2, CacheKind::Unified, 0)];
+        assert_eq!((kib(1, &instructions).1, kib(2, &instructions).1), (None, None));
+    }
+
+    #[test]
+    fn executors_accept_the_memory() {
+        for level in [1, 2] {
+            let set = WorkingSet::beyond(level, &[]);
+            let (memory, moved) = memory(Footprint::Beyond(level), Some(set), &[64; 5]);
+            memory.check().expect("it is sound");
+            assert_eq!(moved, vec![0; memory.areas.len()]);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The compiled markers as `objdump` shows them in this test's own executable, and as the compiler's objects have them.
+
+use cyclescope_marker::anatomy::{Line, anatomy};
+use cyclescope_marker::compiled::{Code, Compiled};
+use cyclescope_marker::source::design::{Enabling, Language};
+use object::{Object, ObjectSection};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// An instruction as `objdump` has it: its bytes, and its text.
+struct Shown {
+    bytes: String,
+    text: String,
+}
+
+/// The section that a function stands in.
+fn section(compiled: &Compiled, code: &Code) -> String {
+    let guard = code.guard.as_deref().unwrap_or("base").replace('-', "_");
+    format!("in_cyclescope_{}_{guard}_{}", compiled.design.identifier(), code.context)
+}
+
+/// The instructions of these sections by their addresses in the file.
+fn shown(sections: &BTreeSet<String>) -> Option<BTreeMap<u64, Shown>> {
+    let mut command = Command::new("objdump");
+    // Every instruction on one line, and zeros too.
+    command.args(["--disassemble", "--wide", "--disassemble-zeroes", "--disassembler-options=intel"]);
+    command.args(sections.iter().map(|section| format!("--section={section}")));
+    let output = command.arg(std::env::current_exe().unwrap()).env("LC_ALL", "C").output();
+    let output = match output {
+        Ok(output) => output,
+        Err(error) => {
+            cyclescope_skipped::skipped(format_args!("objdump of binutils does not run here: {error}"));
+            return None;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let line = |line: &str| {
+        let mut columns = line.split('\t');
+        let address = u64::from_str_radix(columns.next()?.trim().strip_suffix(':')?, 16).ok()?;
+        let bytes = columns.next()?.split_whitespace().collect();
+        Some((address, Shown { bytes, text: columns.next().unwrap_or("").to_string() }))
+    };
+    Some(String::from_utf8_lossy(&output.stdout).lines().filter_map(line).collect())
+}
+
+fn lines(compiled: &Compiled, code: &Code) -> Vec<Line> {
+    let base = compiled.code(&code.context, None).expect("each context has a base");
+    anatomy(base, code, compiled.design.enabling, &|_| None).assembly
+}
+
+#[test]
+fn instructions_are_those_that_objdump_shows() {
+    let built = Compiled::built();
+    let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let file = object::File::parse(&*file).unwrap();
+    let names = built.iter().flat_map(|it| it.codes.iter().map(move |code| section(it, code)));
+    let Some(shown) = shown(&names.collect()) else { return };
+    let (mut all, mut bytes) = (0, 0);
+    let mut biases = BTreeSet::new();
+    for compiled in &built {
+        for code in &compiled.codes {
+            let name = section(compiled, code);
+            let place = file.section_by_name(&name).unwrap_or_else(|| panic!("there is no section {name}"));
+            assert_eq!(place.size(), code.bytes.len() as u64, "{name}");
+            // The file may be loaded anywhere, but all of it at one distance.
+            biases.insert(code.start.wrapping_sub(place.address()));
+            let end = place.address() + place.size();
+            let theirs: Vec<(usize, &str)> = shown
+                .range(place.address()..end)
+                .map(|(address, it)| ((address - place.address()) as usize, it.bytes.as_str()))
+                .collect();
+            let lines = lines(compiled, code);
+            let ours: Vec<(usize, &str)> =
+                lines.iter().map(|line| (line.offset, line.bytes.as_str())).collect();
+            assert_eq!(ours, theirs, "{name}");
+            all += theirs.len();
+            bytes += code.bytes.len();
+            patched_where_shown(compiled, code, &|offset| shown.get(&(place.address() + offset as u64)));
+        }
+    }
+    assert_eq!(biases.len(), 1);
+    assert_eq!(shown.len(), all);
+    assert_eq!(shown.values().map(|it| it.bytes.len() / 2).sum::<usize>(), bytes);
+}
+
+/// What enabling patches is the instruction that `objdump` shows there.
+fn patched_where_shown<'a>(compiled: &Compiled, code: &Code, at: &dyn Fn(usize) -> Option<&'a Shown>) {
+    let name = section(compiled, code);
+    let patches = matches!(
+        compiled.design.enabling,
+        Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer
+    );
+    assert_eq!(code.sites.len(), usize::from(patches && code.guard.is_some()), "{name}");
+    for site in &code.sites {
+        let text = |offset| at(offset).map_or("nothing begins there", |shown| shown.text.as_str());
+        match compiled.design.enabling {
+            // The immediate is the instruction's second byte.
+            Enabling::Immediate => {
+                let text = text(site.place - 1);
+                assert!(text.starts_with("mov ") && text.trim().ends_with(",0x0"), "{name}: {text}");
+            }
+            Enabling::Jump => {
+                let text = text(site.place);
+                assert!(text.starts_with("nop") || text.starts_with("xchg   ax,ax"), "{name}: {text}");
+                let target = (site.target - code.start) as usize;
+                assert!(at(target).is_some(), "{name}: no instruction begins at the jump's target");
+            }
+            Enabling::Entry => {
+                for offset in site.place..site.place + 5 {
+                    assert_eq!(text(offset).trim(), "nop", "{name}");
+                }
+            }
+            Enabling::Tracer => assert_eq!(text(site.place).trim(), "nop", "{name}"),
+            other => panic!("{name}: {other:?} patches nothing"),
+        }
+    }
+}
+
+#[test]
+fn the_objects_came_from_the_compiler() {
+    let folder = env!("OUT_DIR");
+    let files = match std::fs::read_dir(folder) {
+        Ok(files) => files,
+        Err(error) => {
+            return cyclescope_skipped::skipped(format_args!("the build's folder {folder} is gone: {error}"));
+        }
+    };
+    let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let designs = Compiled::built();
+    let (own, c): (Vec<_>, Vec<_>) =
+        designs.into_iter().partition(|compiled| compiled.design.language == Language::Rust);
+    let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let program = object::File::parse(&*program).unwrap();
+    let comment = program.section_by_name(".comment").expect("compilers leave their name in a program");
+    let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
+    for compiled in own {
+        let version = compiled.compiler.split(' ').nth(1).expect("rustc has a version");
+        assert!(comment.contains(&format!("rustc version {version}")), "{comment:?} is not of {version}");
+    }
+    for compiled in c {
+        let end = format!("-{}.o", compiled.design.identifier());
+        let path = paths.iter().find(|path| path.to_string_lossy().ends_with(&end));
+        let bytes = std::fs::read(path.unwrap_or_else(|| panic!("there is no object {end}"))).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let comment = object.section_by_name(".comment").expect("compilers leave their name in an object");
+        let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
+        // The version as the compiler's macro has it, and as the compiler noted it in the object.
+        let version =
+            compiled.compiler.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let version = version.expect("compilers have versions");
+        let named = ["GCC", "clang"].iter().any(|name| comment.contains(name));
+        assert!(named && comment.contains(version), "{end}: {comment:?} is not of {version}");
+        for code in &compiled.codes {
+            let name = section(&compiled, code);
+            let section = object.section_by_name(&name).unwrap_or_else(|| panic!("{end} has no {name}"));
+            let data = section.data().unwrap();
+            assert_eq!(data.len(), code.bytes.len(), "{name}");
+            // All but what the linker filled in.
+            let filled: BTreeSet<usize> = section
+                .relocations()
+                .flat_map(|(at, _)| (at as usize).saturating_sub(3)..at as usize + 4)
+                .collect();
+            let differs = (0..data.len()).find(|at| data[*at] != code.bytes[*at] && !filled.contains(at));
+            assert_eq!(differs, None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! One layout: the calls of its rounds, and its estimate.
+
+use super::frequency;
+use crate::contrast::Contrast;
+use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
+use serde::{Deserialize, Serialize};
+
+/// The calls of a round: those of the whole ruler, then three of each snippet. Each layout runs them in an order of its
+/// own.
+pub(crate) mod call {
+    pub(crate) use crate::ruler::column::{
+        ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS,
+    };
+
+    /// The calls of a snippet, with u, 2u and 4u repeats of it.
+    pub(crate) const fn of(snippet: usize) -> [usize; 3] {
+        let first = RULERS + 3 * snippet;
+        [first, first + 1, first + 2]
+    }
+    /// Calls in a round with this number of snippets.
+    pub(crate) const fn count(snippets: usize) -> usize {
+        RULERS + 3 * snippets
+    }
+}
+
+/// Parameters of a round that are needed to read its durations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Iterations of a looped body, 1 without a loop.
+    pub loop_count: u64,
+    /// Latency of `imul r32, r32` in core cycles, a whole number.
+    pub imul_latency: f64,
+    /// Step of the clock's readings in its raw units.
+    pub step: f64,
+    /// Independent additions a cycle that the sentinel reads on an unshared core; `None` where that is unknown.
+    pub width: Option<f64>,
+    /// Where costs fall into clusters, the result is the mean over all clusters with this share of the layouts at least: `None`
+    /// means the largest cluster alone. The cost of a first run depends on its offset in a cache line, that of a function on its
+    /// address and on what predictors know of it, and which cluster is the largest one differs from measurement to measurement.
+    pub pooled: Option<f64>,
+    /// Whether predictors were trained: then the cheapest of several frequent modes is the cost, in which they have learnt.
+    pub trained: bool,
+    /// Standard deviation, as a share of each snippet's cost, of what is the same in all layouts of a measurement and differs
+    /// from one measurement to the next.
+    pub between: f64,
+    /// The same in core cycles, of each snippet.
+    pub between_cycles: f64,
+}
+
+/// Durations of one layout, and the numbers of repeats in its bodies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayoutData {
+    /// Its replicate, from 0. Layouts of one replicate share the instance of the snippets that they ran, such as the address
+    /// of a function.
+    pub replicate: usize,
+    /// Repeats of each snippet in its three bodies: about u, 2u and 4u.
+    pub copies: Vec<[usize; 3]>,
+    /// Iterations of the ruler's loops.
+    pub ruler_loops: u64,
+    /// Durations, a column for each of [`call`].
+    pub samples: LayoutSamples,
+}
+
+impl LayoutData {
+    /// The layout's ruler.
+    pub(crate) fn gauge(&self, shape: &Shape) -> Gauge {
+        Gauge::whole(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
+    }
+}
+
+/// Figures of one layout.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LayoutEstimate {
+    /// Its replicate, from 0.
+    pub replicate: usize,
+    /// Core cycles a copy, from the slope between u and 4u.
+    pub cost: f64,
+    /// Core cycles a copy between u and 2u, and between 2u and 4u.
+    pub slopes: [f64; 2],
+    /// Standard deviation of the instrument's error, in core cycles a copy.
+    pub systematic: f64,
+    /// Standard deviation of what differs from one measurement to the next, in core cycles a copy.
+    pub between: f64,
+    /// Change of the cost from the first half of the rounds to the second, in core cycles.
+    pub trend: f64,
+    /// The cost without rounds in which the core clock's frequency changed; `None` where the others are too few.
+    pub at_one_frequency: Option<f64>,
+    /// Raw units of the clock a copy.
+    pub raw: f64,
+    /// Raw units of the clock a core cycle.
+    pub rate: f64,
+    /// Core cycles of one link of the `add` chain; 1 where the rulers agree.
+    pub add_link: f64,
+    /// Independent additions a core cycle, as the width sentinel saw it.
+    pub width: f64,
+    /// Standard error of `width`, as a share of it.
+    pub width_error: f64,
+    /// Rounds used.
+    pub kept: usize,
+    /// Rounds dropped.
+    pub dropped: usize,
+}
+
+impl LayoutEstimate {
+    /// The slope between 2u and 4u less that between u and 2u, in core cycles a copy.
+    pub(super) fn bend(&self) -> f64 {
+        self.slopes[1] - self.slopes[0]
+    }
+}
+
+/// The mean duration of each call over some rounds.
+fn means(rounds: &[&[f64]]) -> Vec<f64> {
+    let mut sums = vec![0.0; rounds.first().map_or(0, |round| round.len())];
+    for round in rounds {
+        for (sum, duration) in sums.iter_mut().zip(*round) {
+            *sum += duration;
+        }
+    }
+    sums.iter().map(|sum| sum / rounds.len() as f64).collect()
+}
+
+/// The sum of the snippets' slopes between these two of their lengths, each multiplied by its weight in the cost. A cold
+/// start has two lengths only, which any line fits.
+fn slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
+    let add = |sum: Contrast, (snippet, weight): (usize, f64)| {
+        let [one, two, four] = copies[snippet];
+        let [fewer, more] = if two > one && four > two { [fewer, more] } else { [0, 2] };
+        let (calls, lengths) = (call::of(snippet), copies[snippet]);
+        let slope = Contrast::slope([calls[fewer], calls[more]], lengths[more] - lengths[fewer]);
+        sum.plus(weight, &slope)
+    };
+    cost.weights().fold(Contrast::default(), add)
+}
+
+/// The number of copies by which two bodies of a single snippet would have to differ for the instrument's error to be that
+/// of this cost.
+fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
+    let square = |(snippet, weight): (usize, f64)| {
+        let [one, _, four] = copies[snippet];
+        (weight / (four - one)).powi(2)
+    };
+    1.0 / cost.weights().map(square).sum::<f64>().sqrt()
+}
+
+impl LayoutData {
+    /// Figures of the layout from its rounds below these limits; `None` where they are too few.
+    pub(super) fn estimate(&self, limit: &[f64], shape: &Shape, cost: &Contrast) -> Option<LayoutEstimate> {
+        let kept: Vec<&[f64]> = self
+            .samples
+            .rounds()
+            .filter(|round| round.iter().zip(limit).all(|(duration, limit)| duration <= limit))
+            .collect();
+        let total = self.samples.rounds().len();
+        if kept.len() < KEPT_LEAST || kept.len() * 4 < total {
+            return None;
+        }
+        let mean = means(&kept);
+        let gauge = self.gauge(shape);
+        let scale = gauge.read(&mean);
+        let rate = scale.rate;
+        let in_all = |copies: &[usize; 3]| copies.map(|copies| copies as f64 * shape.loop_count as f64);
+        let copies: Vec<[f64; 3]> = self.copies.iter().map(in_all).collect();
+        let whole = slope(cost, &copies, [0, 2]);
+        let raw = whole.of(&mean);
+        let over = |rounds: &[&[f64]]| {
+            let mean = means(rounds);
+            whole.of(&mean) / gauge.read(&mean).rate
+        };
+        let (first, second) = kept.split_at(kept.len() / 2);
+        let steady = frequency::steady(&kept, &gauge, shape.step);
+        Some(LayoutEstimate {
+            replicate: self.replicate,
+            cost: raw / rate,
+            slopes: [[0, 1], [1, 2]].map(|lengths| slope(cost, &copies, lengths).of(&mean) / rate),
+            systematic: gauge.systematic(raw / rate, effective_copies(cost, &copies)),
+            between: {
+                let part = |(snippet, weight): (usize, f64)| {
+                    let alone = slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
+                    (weight * shape.between_cycles).hypot(shape.between * alone.of(&mean) / rate).powi(2)
+                };
+                cost.weights().map(part).sum::<f64>().sqrt()
+            },
+            trend: over(second) - over(first),
+            at_one_frequency: (steady.len() >= KEPT_LEAST).then(|| over(&steady)),
+            raw,
+            rate,
+            add_link: scale.add_link(),
+            width: scale.width,
+            width_error: gauge.width_error(&scale, shape.step, kept.len()),
+            kept: kept.len(),
+            dropped: total - kept.len(),
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! From a unit to batches: the programs of each layout, their addresses and their order.
+
+use super::acquisition::Acquisition;
+use super::estimate::{LayoutData, call};
+use super::schedule::{self, Pace, Room, Schedule, Stage};
+use super::session::Session;
+use crate::placement;
+use cyclescope_code::program::Program;
+use cyclescope_core::error::RunError;
+use cyclescope_exec::Call;
+use std::time::Duration;
+
+/// Time after which the snippet of a batch counts as hung, in addition to the batch's expected duration and the budget.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Assumptions for the expected duration of a batch: a core runs at 1 GHz or more, the overhead of a call is 2 µs, and
+/// that of a call with emptied caches 1 ms (measured: 0.1 ms).
+pub(super) const SECONDS_A_CYCLE: f64 = 1e-9;
+const SECONDS_A_CALL: f64 = 2e-6;
+const SECONDS_A_COLD_CALL: f64 = 1e-3;
+/// No deadline is longer than a week.
+const LONGEST_S: f64 = 7.0 * 86_400.0;
+/// The ruler's calls; each has the number of its program.
+const RULER_CALLS: [usize; call::RULERS] =
+    [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
+
+/// Repeats of each snippet in a layout's bodies, and iterations of the ruler's loops.
+pub(super) type Lengths = (Vec<[usize; 3]>, u64);
+
+impl Session<'_> {
+    /// Largest overhead of a call in seconds.
+    pub(super) fn call_s(&self) -> f64 {
+        if self.is_cold() { SECONDS_A_COLD_CALL } else { SECONDS_A_CALL }
+    }
+
+    /// Calls in a round.
+    pub(super) fn calls(&self) -> usize {
+        call::count(self.parts.len())
+    }
+
+    /// One more layout, in a worker process of its own: with new pages of memory behind its addresses, and a library's
+    /// data as they are when it is loaded.
+    pub(super) fn layout(&mut self, acquisition: &mut Acquisition) -> Result<(), RunError> {
+        let rounds = acquisition.rounds;
+        let placements = self.placements(rounds);
+        let (warm_up, rounds) = if placements > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
+        let (schedule, (copies, ruler_loops)) = self.schedule(acquisition, placements, warm_up, rounds)?;
+        self.executor.renew();
+        if let Some(calls) = acquisition.training {
+            self.train(&schedule, calls, acquisition)?;
+        }
+        let before = self.executor.progress();
+        let samples = schedule.run(self.executor)?;
+        let went = before.zip(self.executor.progress()).map(|(before, now)| now.since(before));
+        acquisition.progress = went.map(|went| went.and(acquisition.progress.unwrap_or_default()));
+        acquisition.placements = placements;
+        let mut placed = schedule.ordered(&samples).into_iter();
+        let mut samples = placed.next().expect("a layout has at least one placement");
+        placed.for_each(|more| samples.append(more));
+        let number = acquisition.layouts.len();
+        let instances = self.question.instances();
+        let replicate = if instances > 1 { number % instances } else { number };
+        acquisition.layouts.push(LayoutData { replicate, copies, ruler_loops, samples });
+        Ok(())
+    }
+
+    /// Places the programs of a layout in a number of placements, with its repeats and its iterations of the ruler.
+    pub(super) fn schedule(
+        &mut self,
+        acquisition: &Acquisition,
+        placements: usize,
+        warm_up: u32,
+        rounds: u32,
+    ) -> Result<(Schedule, Lengths), RunError> {
+        let mut programs = self.ruler.to_vec();
+        let mut placed = Vec::new();
+        let copies: Vec<[usize; 3]> = acquisition.units.iter().map(|unit| self.copies(*unit)).collect();
+        let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
+        for _ in 0..placements {
+            placed.push(self.stage(&mut programs, acquisition, &copies, ruler_loops)?);
+        }
+        let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
+        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
+        let pace = Pace {
+            warm_up,
+            rounds,
+            memory: self.memory.clone(),
+            deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
+            ..Pace::default()
+        };
+        Ok((Schedule::with(programs, pace, placed), (copies, ruler_loops)))
+    }
+
+    /// Placements that one layout's samples come from: one, or, where branches are cold, one for each round.
+    pub(super) fn placements(&self, rounds: u32) -> usize {
+        if self.plan.cold.branches { rounds as usize } else { 1 }
+    }
+
+    /// Repeats in the three bodies of a layout: u, 2u, 4u, each changed by up to u/4 unless u is fixed.
+    fn copies(&mut self, unit: usize) -> [usize; 3] {
+        if self.is_cold() {
+            return [0, 0, 1];
+        }
+        if self.plan.unit.is_some() {
+            return [unit, 2 * unit, 4 * unit];
+        }
+        [0, 1, 3].map(|more| more * unit + self.about(unit))
+    }
+
+    /// A random number that differs from `middle` by a quarter of it at most.
+    fn about(&mut self, middle: usize) -> usize {
+        let spread = middle / 4;
+        middle - spread + self.random.below(2 * spread + 1)
+    }
+
+    /// The calls of a round in a random order, a snippet's own never more than two apart: where 256-bit floating
+    /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
+    fn order(&mut self) -> Vec<usize> {
+        let (mut bodies, mut rulers): (Vec<usize>, _) = ((call::RULERS..self.calls()).collect(), RULER_CALLS);
+        self.random.shuffle(&mut bodies);
+        self.random.shuffle(&mut rulers);
+        let (every, more) = (call::RULERS / bodies.len(), call::RULERS % bodies.len());
+        let mut rulers = rulers.into_iter();
+        let mut order = Vec::new();
+        for (number, body) in bodies.into_iter().enumerate() {
+            order.push(body);
+            order.extend(rulers.by_ref().take(every + usize::from(number < more)));
+        }
+        let turn = self.random.below(order.len());
+        order.rotate_left(turn);
+        order
+    }
+
+    /// Builds a layout's programs and places them and the ruler.
+    fn stage(
+        &mut self,
+        programs: &mut Vec<Program>,
+        acquisition: &Acquisition,
+        copies: &[[usize; 3]],
+        ruler_loops: u64,
+    ) -> Result<Stage, RunError> {
+        let (first, loop_count) = (programs.len(), acquisition.shape.loop_count);
+        let (mut code, end) = schedule::fixed(&programs[..call::RULERS]);
+        let sentinel_loops = crate::ruler::sentinel_loops(self.plan.step);
+        let mut calls: Vec<Call> = (0..call::RULERS)
+            .map(|place| {
+                let loop_count = if place == call::SENTINEL { sentinel_loops } else { ruler_loops };
+                Call { place, loop_count }
+            })
+            .collect();
+        let iterates = self.iterates();
+        for (part, copies) in self.parts.iter().zip(copies) {
+            for (number, repeats) in copies.iter().enumerate() {
+                if number == 0 || !iterates {
+                    let copies = if iterates { 1 } else { *repeats };
+                    programs.push(part.program(self.plan, acquisition.layouts.len(), copies));
+                }
+                let place = call::RULERS + programs.len() - 1 - first;
+                calls.push(Call { place, loop_count: if iterates { *repeats as u64 } else { loop_count } });
+            }
+        }
+        let alignment = self.plan.cold.code.then_some(0);
+        let arena_len = self.executor.arena_len();
+        let room = Room { from: end, arena: arena_len, alignment };
+        code.extend(schedule::random(programs, first..programs.len(), room, &mut self.random)?);
+        let order = self.order();
+        let data = placement::data_in(&self.memory, &mut self.random);
+        Ok(Stage { code, calls, order, data, seed: self.random.bits() })
+    }
+}

@@ -1,0 +1,188 @@
+//! Chooses layouts: the addresses of code and data.
+//!
+//! Code placement changes results more than sampling noise does, so layouts are the replicates. Each
+//! layout has another code address, another alignment of the body against the cache line, other data
+//! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
+//! their bodies, so that their difference is that of the added copies. The ruler has fixed addresses.
+//!
+//! A [`Place`](cyclescope_code::program::Place) describes where code or data has to be, and [`resolve()`] and [`data_at`] find
+//! offsets for it.
+
+mod resolve;
+
+pub use resolve::{Wanted, data_at, resolve};
+
+use cyclescope_code::program::Program;
+use cyclescope_code::program::memory::{At, Fill, Memory};
+use cyclescope_core::random::Random;
+use cyclescope_exec::Placed;
+
+const LINE: usize = 64;
+const PAGE: usize = 4096;
+
+/// Largest displacement of data from the middle of its area, in bytes; a multiple of the cache line.
+const DATA_SPREAD: usize = 16 * PAGE;
+
+/// The next place after `end` where the program's body is `alignment` bytes past the start of a cache line.
+fn stack(program: &Program, end: &mut usize, alignment: usize) -> u32 {
+    let body = *end + program.body().start;
+    let offset = *end + (alignment + LINE - body % LINE) % LINE;
+    *end = offset + program.len();
+    offset as u32
+}
+
+/// Puts programs at the start of the arena, each body at the start of a cache line. Returns their offsets and
+/// the end of the last.
+pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
+    let mut end = 0;
+    let offsets = programs.iter().map(|program| stack(program, &mut end, 0)).collect();
+    (offsets, end)
+}
+
+/// Chooses places in the arena between `from` and `arena_len` for the programs of these indices:
+/// a random address, one alignment for all bodies, a random order in memory. The alignment is an offset in bytes from
+/// the start of a cache line; `None` means random.
+///
+/// Returns `None` where the arena is too small for them.
+pub(crate) fn random(
+    programs: &[Program],
+    numbers: &[usize],
+    from: usize,
+    arena_len: usize,
+    alignment: Option<usize>,
+    random: &mut Random,
+) -> Option<Vec<Placed>> {
+    let needed: usize = numbers.iter().map(|number| programs[*number].len() + LINE).sum();
+    let first = from.next_multiple_of(PAGE);
+    let room = arena_len.checked_sub(first + needed)?;
+    let mut end = first + random.below(room + 1);
+    let alignment = alignment.unwrap_or_else(|| random.below(LINE));
+    let mut order: Vec<usize> = (0..numbers.len()).collect();
+    random.shuffle(&mut order);
+    let mut places = vec![Placed { program: 0, offset: 0 }; numbers.len()];
+    for index in order {
+        let program = numbers[index];
+        places[index] = Placed { program, offset: stack(&programs[program], &mut end, alignment) };
+    }
+    Some(places)
+}
+
+/// Chooses the displacement of each register in the standard memory, as [`data_in`] does.
+pub fn data(random: &mut Random) -> Vec<i32> {
+    data_in(&Memory::default(), random)
+}
+
+/// Chooses the displacement of each area's register: whole cache lines, so that no access starts to straddle two lines.
+/// Pointers to the start of an area, or to an element of a ring, are not moved.
+pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
+    (0..memory.areas.len()).map(|area| shift(memory, area, random)).collect()
+}
+
+fn shift(memory: &Memory, area: usize, random: &mut Random) -> i32 {
+    let described = &memory.areas[area];
+    let moved = described.pointer.is_some_and(|pointer| pointer.at != At::Start);
+    if !moved || matches!(described.fill, Fill::Ring(_)) {
+        return 0;
+    }
+    let (line, spread) = (LINE as i64, DATA_SPREAD as i64);
+    let allowed = memory.shifts(area);
+    let first = (*allowed.start()).max(-spread) / line;
+    let last = (*allowed.end()).min(spread - line) / line;
+    ((first + random.below((last - first + 1) as usize) as i64) * line) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ruler::Ruler;
+    use cyclescope_code::clock::Clock;
+    use cyclescope_code::program::Recipe;
+    use cyclescope_code::program::memory::{Fill, MOST_BYTES};
+
+    fn programs() -> Vec<Program> {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        [100, 200, 400]
+            .map(|copies| Recipe { snippet: &[0x90], copies, ..Recipe::empty(clock) }.build())
+            .into()
+    }
+
+    #[test]
+    fn bodies_of_one_layout_share_their_alignment_and_do_not_overlap() {
+        let programs = programs();
+        let mut generator = Random::new(1);
+        let mut alignments = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            let places = random(&programs, &[0, 1, 2], 5000, 1 << 20, None, &mut generator).unwrap();
+            let place = |index: usize| places[index].offset as usize;
+            let alignment = |index: usize| (place(index) + programs[index].body().start) % LINE;
+            assert!(alignment(0) == alignment(1) && alignment(1) == alignment(2));
+            alignments.insert(alignment(0));
+            let mut spans: Vec<_> =
+                (0..3).map(|index| (place(index), place(index) + programs[index].len())).collect();
+            spans.sort();
+            assert!(spans[0].0 >= 5000 && spans[0].1 <= spans[1].0 && spans[1].1 <= spans[2].0);
+            assert!(spans[2].1 <= 1 << 20);
+        }
+        assert_eq!(alignments.len(), LINE);
+    }
+
+    #[test]
+    fn ruler_bodies_start_at_a_cache_line() {
+        let ruler = Ruler::new(Clock::named("rdtscp-lfence").unwrap());
+        let programs: Vec<_> = ruler.imul.iter().chain(&ruler.add).cloned().collect();
+        let (offsets, end) = fixed(&programs);
+        for (offset, program) in offsets.iter().zip(&programs) {
+            assert_eq!((*offset as usize + program.body().start) % LINE, 0);
+        }
+        assert!(end < PAGE);
+    }
+
+    #[test]
+    fn data_move_by_lines_within_their_areas() {
+        let mut generator = Random::new(2);
+        let mut memory = Memory::default();
+        memory.areas[1].bytes = 8192;
+        memory.areas[2].pointer = None;
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            let shifts = data_in(&memory, &mut generator);
+            for (area, shift) in shifts.iter().enumerate() {
+                assert!(
+                    shift % 64 == 0 && memory.shifts(area).contains(&i64::from(*shift)),
+                    "{area} {shift}"
+                );
+            }
+            assert_eq!(shifts[2], 0);
+            seen.insert(shifts);
+        }
+        assert!(seen.len() > 900);
+    }
+
+    #[test]
+    fn the_standard_memory_is_moved_as_seeds_have_always_moved_it() {
+        let mut generator = Random::new(3);
+        let expected: Vec<i32> =
+            (0..5).map(|_| (generator.below(2048) * LINE) as i32 - DATA_SPREAD as i32).collect();
+        assert_eq!(data(&mut Random::new(3)), expected);
+    }
+
+    #[test]
+    fn a_full_arena_is_refused() {
+        assert!(random(&programs(), &[0, 1, 2], 0, 1000, None, &mut Random::new(1)).is_none());
+    }
+
+    #[test]
+    fn a_call_keeps_its_buffer_in_place_and_its_stack_aligned() {
+        for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_BYTES, 4096)] {
+            let memory = Memory::of_call(bytes, Fill::Random(3), stack);
+            let pointer = memory.pointer_offset(1).unwrap() as i64;
+            let mut random = Random::new(1);
+            for _ in 0..1000 {
+                let shifts = data_in(&memory, &mut random);
+                let below = pointer + i64::from(shifts[1]);
+                assert!(shifts[0] == 0 && below >= stack as i64 && below < memory.areas[1].bytes as i64);
+                assert_eq!(below % 16, 0, "calls need an aligned stack");
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Parameters of a measurement, and the width of the interval at which it stops.
+
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::Cold;
+use cyclescope_code::program::memory::Memory;
+use cyclescope_core::statistics::Interval;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Requested half width of an interval, absolute or relative, whichever is wider.
+///
+/// A share that suits short snippets is too wide for long ones, so the share can be capped in cycles, down to a
+/// ten-thousandth of the cost, the precision to which the ruler follows the core clock.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Precision {
+    /// Half width in core cycles a copy.
+    pub cycles: f64,
+    /// Half width as a share of the cost.
+    pub share: f64,
+    /// Largest half width in core cycles that the share may give, if any.
+    pub cap: Option<f64>,
+}
+
+/// The smallest cap, as a share of the cost.
+const CAP_LEAST: f64 = 0.0001;
+
+impl Precision {
+    /// Whether an interval is at least this narrow.
+    pub fn met_by(self, interval: &Interval) -> bool {
+        let cost = interval.value.abs();
+        let share = match self.cap {
+            Some(cap) => (self.share * cost).min(cap.max(CAP_LEAST * cost)),
+            None => self.share * cost,
+        };
+        interval.half_width() <= self.cycles.max(share)
+    }
+}
+
+/// What the bodies of u, 2u and 4u repeats differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lengthen {
+    /// Copies of the snippet, one after the other.
+    #[default]
+    Copies,
+    /// Iterations of a loop around one copy: the same code at the same address makes all three bodies. A function that
+    /// is called from one place has one history of branches; called from each of many copies it has many, which
+    /// compete for the predictors' memory.
+    Iterations,
+}
+
+/// Parameters of a measurement.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Plan {
+    /// The timing method.
+    #[serde(with = "cyclescope_code::clock::by_name")]
+    pub clock: &'static Clock,
+    /// The step of the method's readings, in its raw units.
+    pub step: f64,
+    /// Latency of `imul r32, r32` in core cycles, where data of the micro-architecture contain it. `None` means the
+    /// whole number next to the ratio of the ruler's two chains; the estimate shows if the chains disagree.
+    pub imul_latency: Option<f64>,
+    /// Units of the core that add integers, where data of the micro-architecture contain the number.
+    pub adders: Option<u32>,
+    /// Whether the CPU has AVX.
+    pub avx: bool,
+    /// The unit u; `None` where the measurement chooses it.
+    pub unit: Option<usize>,
+    /// Iterations of the loop around the copies; `None` without a loop.
+    pub loop_count: Option<u64>,
+    /// What the three bodies differ in.
+    #[serde(default)]
+    pub lengthen: Lengthen,
+    /// The memory of the programs; `None` is [`Memory::standard`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// What is cold when a body begins. If anything is, bodies with one copy and with none are compared.
+    pub cold: Cold,
+    /// Untimed rounds at the start of each layout; `None` where the measurement chooses their number.
+    pub warm_up: Option<u32>,
+    /// Timed rounds in each layout.
+    pub rounds: u32,
+    /// Timed rounds in each layout at least, where rounds take so long that `rounds` of them exceed the budget.
+    pub rounds_least: u32,
+    /// Layouts at first, each in a worker process of its own; more follow until the precision is reached.
+    pub layouts: usize,
+    /// Largest number of layouts.
+    pub layouts_most: usize,
+    /// Precision at which the measurement stops.
+    pub precision: Precision,
+    /// Confidence level of the intervals.
+    pub confidence: f64,
+    /// Time after which no further batch is begun.
+    pub budget: Duration,
+    /// Seed of everything that is random.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// Eight layouts of twelve rounds, for simulated machines of [`cyclescope_sim`]: they have no noise that is not asked for, and no design
+    /// whose data could tell anything.
+    ///
+    /// # Panics
+    ///
+    /// Never: its timing method exists.
+    pub fn simulated() -> Plan {
+        Plan {
+            clock: Clock::named("rdtscp-lfence").expect("it is a timing method"),
+            step: 1.0,
+            imul_latency: None,
+            adders: None,
+            avx: false,
+            unit: None,
+            loop_count: None,
+            lengthen: Lengthen::default(),
+            memory: None,
+            cold: Cold::default(),
+            warm_up: None,
+            rounds: 12,
+            rounds_least: 4,
+            layouts: 8,
+            layouts_most: 8,
+            precision: Precision { cycles: 1.0, share: 1.0, cap: None },
+            confidence: 0.95,
+            budget: Duration::from_secs(1),
+            seed: 3,
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! FNV-1a in 64 bits (RFC 9923): any single byte that differs gives another sum, since each step is a bijection.
+
+/// A sum under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checksum(u64);
+
+impl Checksum {
+    /// Of no bytes.
+    pub fn new() -> Checksum {
+        Checksum(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Adds bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0 =
+            bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+    }
+
+    /// The sum of some bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Checksum {
+        let mut sum = Checksum::new();
+        sum.add(bytes);
+        sum
+    }
+
+    /// As a number.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    /// As manifests have it.
+    pub fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_those_of_the_rfc() {
+        // RFC 9923, appendix: test vectors of FNV-1a in 64 bits.
+        assert_eq!(Checksum::of(b"").text(), "cbf29ce484222325");
+        assert_eq!(Checksum::of(b"a").text(), "af63dc4c8601ec8c");
+        assert_eq!(Checksum::of(b"foobar").text(), "85944171f73967e8");
+    }
+}

@@ -1,0 +1,75 @@
+//! Raw readings as columns of variable-length integers: number, durations, distances.
+//!
+//! A duration is the end less the start; a distance is the start less the end before it, or less zero, zigzag-coded for
+//! a clock that steps back. Both are modulo 2^64, so that every reading comes back as it was.
+
+use cyclescope_exec::Sample;
+use std::io::{self, BufRead};
+
+/// Bytes of a 64-bit integer in pieces of 7 bits.
+const VARINT_MOST: usize = 10;
+/// Memory that is set aside before readings are there.
+const SET_ASIDE: usize = 1 << 16;
+
+/// Adds an integer: 7 bits a byte, the lowest first; the highest bit says that more follow (LEB128).
+pub(crate) fn put(number: u64, out: &mut Vec<u8>) {
+    let mut rest = number;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}
+
+/// Adds readings.
+pub(crate) fn put_samples(samples: &[Sample], out: &mut Vec<u8>) {
+    put(samples.len() as u64, out);
+    for sample in samples {
+        put(sample.end.wrapping_sub(sample.start), out);
+    }
+    let mut before = 0;
+    for sample in samples {
+        let distance = sample.start.wrapping_sub(before) as i64;
+        put((distance << 1 ^ distance >> 63) as u64, out);
+        before = sample.end;
+    }
+}
+
+/// Takes an integer. `None` where the bytes begin none.
+pub(crate) fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
+    let mut number = 0;
+    for index in 0..VARINT_MOST {
+        let Some(&byte) = from.fill_buf()?.first() else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        from.consume(1);
+        // The tenth byte has room for one bit.
+        if index + 1 == VARINT_MOST && byte > 1 {
+            return Ok(None);
+        }
+        number |= u64::from(byte & 0x7f) << (7 * index);
+        if byte < 0x80 {
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes readings. `None` where there are more than `most`, or where an integer is malformed.
+pub(crate) fn take_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
+    let Some(count) = take(from)?.filter(|count| *count <= most) else { return Ok(None) };
+    let mut samples = Vec::with_capacity((count as usize).min(SET_ASIDE));
+    for _ in 0..count {
+        let Some(end) = take(from)? else { return Ok(None) };
+        samples.push(Sample { start: 0, end });
+    }
+    let mut before = 0u64;
+    for sample in &mut samples {
+        let Some(coded) = take(from)? else { return Ok(None) };
+        let distance = coded >> 1 ^ (coded & 1).wrapping_neg();
+        sample.start = before.wrapping_add(distance);
+        sample.end = sample.end.wrapping_add(sample.start);
+        before = sample.end;
+    }
+    Ok(Some(samples))
+}

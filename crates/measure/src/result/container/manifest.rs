@@ -1,0 +1,119 @@
+//! The manifest: a JSON file that a person can read, replaced as a whole.
+
+use super::checksum::Checksum;
+use super::{ContainerError, FILES, MANIFEST};
+use cyclescope_core::input::{self, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// The schema of a container.
+pub const SCHEMA: &str = "cyclescope-evidence/4";
+
+/// File name of a manifest until it is complete.
+pub(super) const NEW_MANIFEST: &str = "manifest.json.new";
+
+/// Origin of evidence, known before anything is measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The study, by the name of its command.
+    pub study: String,
+    /// The command that repeats it.
+    pub repro: String,
+    /// The machine's facts, as `doctor` prints them.
+    pub machine: Value,
+}
+
+/// Length and checksum of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFacts {
+    /// Bytes of the file; what follows them came after the manifest was written.
+    pub bytes: u64,
+    /// Bytes of what it holds.
+    pub raw_bytes: u64,
+    /// Number of its items.
+    pub items: u64,
+    /// FNV-1a of the file's bytes.
+    pub checksum: String,
+}
+
+/// The manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The version that wrote it.
+    pub version: String,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// Whether the command that wrote it came to its end.
+    pub finished: bool,
+    /// Inputs of the study, beside the readings, that its result is computed from.
+    pub facts: Value,
+    /// The other files by their names.
+    pub files: BTreeMap<String, PartFacts>,
+    /// FNV-1a of the manifest's text with this field empty.
+    pub checksum: String,
+}
+
+/// Files by which evidence of the versions before this format is known.
+const EARLIER: [&str; 3] = ["plan.json", "evaluate.json", "marker.json"];
+
+impl Manifest {
+    pub(super) fn new(
+        origin: Origin,
+        finished: bool,
+        facts: Value,
+        files: BTreeMap<String, PartFacts>,
+    ) -> Manifest {
+        let (schema, version) = (SCHEMA.to_string(), env!("CARGO_PKG_VERSION").to_string());
+        Manifest { schema, version, origin, finished, facts, files, checksum: String::new() }
+    }
+
+    /// The text with its checksum.
+    fn text(&self) -> serde_json::Result<String> {
+        let mut manifest = Manifest { checksum: String::new(), ..self.clone() };
+        let text = serde_json::to_string_pretty(&manifest)?;
+        manifest.checksum = Checksum::of(text.as_bytes()).text();
+        Ok(serde_json::to_string_pretty(&manifest)? + "\n")
+    }
+
+    /// Writes it into a directory, whole or not at all, with a new checksum.
+    pub fn write(&self, directory: &Path) -> io::Result<()> {
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
+        let text = self.text().map_err(io::Error::other)?;
+        let new = directory.join(NEW_MANIFEST);
+        input::replace(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)?;
+        fs::rename(new, directory.join(MANIFEST)).map_err(named)
+    }
+
+    /// Reads it from a directory.
+    pub fn read(directory: &Path) -> Result<Manifest, ContainerError> {
+        let path = directory.join(MANIFEST);
+        if !path.exists() && EARLIER.iter().any(|name| directory.join(name).exists()) {
+            return Err(ContainerError::Foreign);
+        }
+        let text = input::read(&path, Kind::Manifest)?;
+        let damaged = |field: &str, how: String| ContainerError::damaged(MANIFEST, field, how);
+        let value: Value =
+            serde_json::from_slice(&text).map_err(|error| damaged("text", error.to_string()))?;
+        if value["schema"] != SCHEMA {
+            return Err(ContainerError::Foreign);
+        }
+        let manifest: Manifest =
+            serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
+        // A manifest has exactly one text: a difference in any byte is detected.
+        if manifest.text().is_ok_and(|own| own.as_bytes() != text) {
+            return Err(damaged("checksum", "it is not that of the text".to_string()));
+        }
+        if manifest.files.len() != FILES.len() || !FILES.iter().all(|file| manifest.files.contains_key(*file))
+        {
+            return Err(damaged("files", "they are not those of evidence".to_string()));
+        }
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,167 @@
+//! Reads a container.
+
+use super::columns::{take, take_samples};
+use super::manifest::Manifest;
+use super::part::{self, PartReader};
+use super::{ContainerError, Event, Part};
+use cyclescope_exec::Sample;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::{self, BufRead, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Bytes of an event's head at most: some hundred kilobytes for a batch of 100 000 programs.
+const HEAD_MOST: u64 = 16 << 20;
+/// Bytes of a line at most: the record of a method or marker with its assembly takes some hundred kilobytes.
+const LINE_MOST: u64 = 16 << 20;
+/// Bytes of a program's line at most: the longest body takes two for each byte.
+const PROGRAM_MOST: u64 = 2 * (64 << 20) + (1 << 20);
+/// Readings of an event at most, 512 MiB of them: the largest batches hold some million.
+pub(super) const SAMPLES_MOST: u64 = 1 << 25;
+
+/// A container whose files match the manifest.
+#[derive(Debug)]
+pub struct Container {
+    directory: PathBuf,
+    /// The manifest.
+    pub manifest: Manifest,
+}
+
+impl Container {
+    /// Opens the container in a directory and checks the sums of all files.
+    pub fn open(directory: &Path) -> Result<Container, ContainerError> {
+        let manifest = Manifest::read(directory)?;
+        let container = Container { directory: directory.to_path_buf(), manifest };
+        for part in Part::ALL {
+            container.part(part)?;
+        }
+        Ok(container)
+    }
+
+    /// Fails where the command that wrote it did not come to its end.
+    pub fn require_finished(&self) -> Result<(), ContainerError> {
+        if self.manifest.finished { Ok(()) } else { Err(ContainerError::Unfinished) }
+    }
+
+    /// The study's facts.
+    pub fn facts<T: DeserializeOwned>(&self) -> Result<T, ContainerError> {
+        if self.manifest.facts.is_null() && !self.manifest.finished {
+            return Err(ContainerError::Unfinished);
+        }
+        T::deserialize(&self.manifest.facts)
+            .map_err(|error| ContainerError::damaged(super::MANIFEST, "facts", error.to_string()))
+    }
+
+    /// The machine's facts, as `doctor` prints them.
+    pub fn machine(&self) -> Result<Value, ContainerError> {
+        let machine = &self.manifest.origin.machine;
+        match machine.is_object() {
+            true => Ok(machine.clone()),
+            false => Err(ContainerError::damaged(super::MANIFEST, "machine", "it has no facts")),
+        }
+    }
+
+    fn part(&self, part: Part) -> Result<PartReader, ContainerError> {
+        let facts = &self.manifest.files[part.file()];
+        part::open(&self.directory, part, facts, self.manifest.finished)
+    }
+
+    /// The events, one after another.
+    pub fn events(&self) -> Result<Events, ContainerError> {
+        let left = self.manifest.files[Part::Readings.file()].items;
+        Ok(Events { reader: self.part(Part::Readings)?, left, number: 0 })
+    }
+
+    /// The lines that the command printed, as it printed them.
+    pub fn records(&self) -> Result<Lines, ContainerError> {
+        self.lines(Part::Records)
+    }
+
+    /// The programs: `code` in hexadecimal, `body`, `relocations`.
+    pub fn programs(&self) -> Result<Lines, ContainerError> {
+        self.lines(Part::Programs)
+    }
+
+    /// The layouts.
+    pub fn layouts(&self) -> Result<Lines, ContainerError> {
+        self.lines(Part::Layouts)
+    }
+
+    fn lines(&self, part: Part) -> Result<Lines, ContainerError> {
+        let count = self.manifest.files[part.file()].items;
+        Ok(Lines { reader: self.part(part)?, part, numbers: 1..count.saturating_add(1) })
+    }
+}
+
+/// The lines of a file, one after another.
+pub struct Lines {
+    reader: PartReader,
+    part: Part,
+    numbers: Range<u64>,
+}
+
+impl Iterator for Lines {
+    type Item = Result<Value, ContainerError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.numbers.next()?;
+        let left = std::mem::take(&mut self.numbers);
+        let damaged = |how: String| ContainerError::damaged(self.part.file(), format!("line {number}"), how);
+        let mut line = Vec::new();
+        let most = if self.part == Part::Programs { PROGRAM_MOST } else { LINE_MOST };
+        let read = (&mut self.reader).take(most).read_until(b'\n', &mut line);
+        let line = read
+            .map_err(|error| damaged(error.to_string()))
+            .and_then(|_| serde_json::from_slice(&line).map_err(|error| damaged(error.to_string())));
+        // Nothing that follows a damaged line can be read: their number is one that the file gives.
+        if line.is_ok() {
+            self.numbers = left;
+        }
+        Some(line)
+    }
+}
+
+/// The events of a container in the order in which they happened.
+pub struct Events {
+    reader: PartReader,
+    left: u64,
+    number: u64,
+}
+
+impl Events {
+    /// Whether all events have been.
+    pub(in crate::result) fn are_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// The next event with its readings, of which it may have this many; none where all events have been.
+    pub fn take(&mut self, most: usize) -> Result<Option<(Event, Vec<Sample>)>, ContainerError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.number += 1;
+        let named = |field: &str| format!("event {}: {field}", self.number);
+        let damaged =
+            |field: &str, how: &str| ContainerError::damaged(Part::Readings.file(), named(field), how);
+        let failed = |field: &'static str| move |error: io::Error| (field, error.to_string());
+        let event = (|| {
+            let length = take(&mut self.reader).map_err(failed("length"))?;
+            let Some(length) = length.filter(|length| *length <= HEAD_MOST) else {
+                return Err(("length", "it is no length of an event".to_string()));
+            };
+            let mut head = Vec::new();
+            let read = (&mut self.reader).take(length).read_to_end(&mut head).map_err(failed("head"))?;
+            if (read as u64) < length {
+                return Err(("head", "the file ends within it".to_string()));
+            }
+            let event = serde_json::from_slice(&head).map_err(|error| ("head", error.to_string()))?;
+            let samples =
+                take_samples(&mut self.reader, SAMPLES_MOST.min(most as u64)).map_err(failed("readings"))?;
+            let samples = samples.ok_or(("readings", "a number is out of its range".to_string()))?;
+            Ok((event, samples))
+        })();
+        event.map(Some).map_err(|(field, how)| damaged(field, &how))
+    }
+}

@@ -1,0 +1,260 @@
+//! Round trips, and files that are cut, changed or forged.
+
+use super::*;
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::{Program, Recipe};
+use cyclescope_exec::{Call, Layout, Placed, Sample};
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A directory of one test, gone at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("cyclescope-container-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn origin() -> Origin {
+    let machine = serde_json::json!({ "cpu": "none", "half": 0.5 });
+    Origin { study: "test".to_string(), repro: "cyclescope test".to_string(), machine }
+}
+
+fn program(copies: usize) -> Program {
+    let clock = Clock::named("rdtscp-lfence").unwrap();
+    Recipe { snippet: &[0x90], copies, ..Recipe::empty(clock) }.build()
+}
+
+fn layout(seed: u64) -> Layout {
+    let code = vec![Placed { program: 0, offset: 64 }];
+    Layout { code, round: vec![Call { place: 0, loop_count: 1 }], data: vec![1, -2, 3, -4, 5], seed }
+}
+
+fn kept(number: u64) -> Event {
+    Event::Kept { of: serde_json::json!({ "number": number }) }
+}
+
+fn samples(number: u64) -> Vec<Sample> {
+    (0..50).map(|at| Sample { start: 1000 * number + 40 * at, end: 1000 * number + 40 * at + 26 }).collect()
+}
+
+/// A finished container with three events.
+fn small(directory: &Path) {
+    let mut writer = Writer::create(directory, origin()).unwrap();
+    fill(&mut writer, 0..3);
+    writer.set_facts(&[1, 2]).unwrap();
+    writer.finish().unwrap();
+}
+
+fn fill(writer: &mut Writer, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        writer.program(&program(number as usize)).unwrap();
+        writer.layouts(&[layout(number)]).unwrap();
+        writer.event(&kept(number), &samples(number)).unwrap();
+        writer.record("test", &Facts { number }).unwrap();
+    }
+}
+
+#[derive(Serialize)]
+struct Facts {
+    number: u64,
+}
+
+/// All events, or what is wrong with them.
+fn events(container: &Container) -> Result<Vec<(Event, Vec<Sample>)>, ContainerError> {
+    let mut events = container.events()?;
+    let mut all = Vec::new();
+    while let Some(event) = events.take(usize::MAX)? {
+        all.push(event);
+    }
+    Ok(all)
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let folder = Folder::new("whole");
+    small(&folder.0);
+    let container = Container::open(&folder.0).unwrap();
+    container.require_finished().unwrap();
+    assert_eq!((&container.manifest.origin, container.facts::<Vec<u64>>().unwrap()), (&origin(), vec![1, 2]));
+    let all = events(&container).unwrap();
+    assert_eq!(all, (0..3).map(|number| (kept(number), samples(number))).collect::<Vec<_>>());
+    let records: Result<Vec<_>, _> = container.records().unwrap().collect();
+    let numbers: Vec<u64> = records.unwrap().iter().map(|line| line["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [0, 1, 2]);
+    let layouts: Vec<Layout> =
+        container.layouts().unwrap().map(|line| serde_json::from_value(line.unwrap()).unwrap()).collect();
+    assert_eq!(layouts, [layout(0), layout(1), layout(2)]);
+    let code = container.programs().unwrap().map(|line| line.unwrap()["code"].as_str().unwrap().len() / 2);
+    assert_eq!(code.collect::<Vec<_>>(), [0, 1, 2].map(|copies| program(copies).len()));
+}
+
+#[test]
+fn a_program_is_written_once() {
+    let folder = Folder::new("once");
+    let mut writer = Writer::create(&folder.0, origin()).unwrap();
+    let numbers = [1, 2, 1].map(|copies| writer.program(&program(copies)).unwrap());
+    assert_eq!(numbers, [0, 1, 0]);
+}
+
+#[test]
+fn a_directory_with_something_in_it_is_refused() {
+    let folder = Folder::new("taken");
+    small(&folder.0);
+    assert_eq!(Writer::create(&folder.0, origin()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn every_byte_that_differs_is_noticed() {
+    let folder = Folder::new("flipped");
+    small(&folder.0);
+    for file in FILES.into_iter().chain([MANIFEST]) {
+        let path = folder.0.join(file);
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(&path, &changed).unwrap();
+            assert!(Container::open(&folder.0).is_err(), "{file} byte {at}");
+        }
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            assert!(Container::open(&folder.0).is_err(), "{file} cut to {length}");
+        }
+        fs::write(&path, [&whole[..], b"\n"].concat()).unwrap();
+        assert!(Container::open(&folder.0).is_err(), "{file} and more");
+        fs::remove_file(&path).unwrap();
+        let missing = Container::open(&folder.0).unwrap_err();
+        assert!(matches!(missing, ContainerError::Missing { .. }), "{missing}");
+        fs::write(&path, &whole).unwrap();
+    }
+    assert_eq!(events(&Container::open(&folder.0).unwrap()).unwrap().len(), 3);
+}
+
+#[test]
+fn what_came_after_a_checkpoint_is_not_there() {
+    let folder = Folder::new("killed");
+    let mut writer = Writer::create(&folder.0, origin()).unwrap();
+    assert!(events(&Container::open(&folder.0).unwrap()).unwrap().is_empty());
+    fill(&mut writer, 0..3);
+    writer.checkpoint().unwrap();
+    fill(&mut writer, 3..5);
+    // As killed: nothing that is buffered gets into a file.
+    std::mem::forget(writer);
+    let container = Container::open(&folder.0).unwrap();
+    assert!(matches!(container.require_finished(), Err(ContainerError::Unfinished)));
+    assert_eq!(events(&container).unwrap().len(), 3);
+    assert_eq!(container.records().unwrap().filter_map(Result::ok).count(), 3);
+}
+
+#[test]
+fn unfinished_evidence_is_kept_where_a_line_of_the_result_is_complete() {
+    let folder = Folder::new("unfinished");
+    for lines in [0, 1] {
+        let mut writer = Writer::create(&folder.0, origin()).unwrap();
+        (0..lines).for_each(|_| writer.line_of_result("{}").unwrap());
+        writer.checkpoint().unwrap();
+        drop(writer);
+        remove_unfinished(&folder.0);
+        assert_eq!(fs::read_dir(&folder.0).unwrap().count() > 0, lines > 0);
+    }
+}
+
+#[test]
+fn forged_manifests_are_errors() {
+    let folder = Folder::new("forged");
+    small(&folder.0);
+    let honest = Manifest::read(&folder.0).unwrap();
+    let with = |change: &dyn Fn(&mut PartFacts)| {
+        let mut manifest = honest.clone();
+        manifest.files.values_mut().for_each(change);
+        manifest.write(&folder.0).unwrap();
+        let container = Container::open(&folder.0)?;
+        let lines = container.records()?.chain(container.programs()?).chain(container.layouts()?);
+        lines.collect::<Result<Vec<_>, _>>()?;
+        events(&container)
+    };
+    assert!(with(&|_| ()).is_ok());
+    for number in [1, u64::MAX] {
+        let errors = [
+            with(&|facts| facts.bytes = facts.bytes.wrapping_add(number)),
+            with(&|facts| facts.raw_bytes = number),
+            with(&|facts| facts.items = facts.items.saturating_add(number)),
+        ];
+        // More bytes than there are do no harm where all items have been.
+        for (at, error) in errors.into_iter().enumerate().filter(|(at, _)| *at != 1 || number == 1) {
+            let damaged = matches!(error, Err(ContainerError::Damaged { .. }));
+            assert!(damaged, "{at} {number}: {error:?}");
+        }
+    }
+    let mut manifest = honest.clone();
+    manifest.schema = "cyclescope-evidence/1".to_string();
+    manifest.write(&folder.0).unwrap();
+    let text = Container::open(&folder.0).unwrap_err().to_string();
+    assert!(text.contains("another version"), "{text}");
+    let mut manifest = honest;
+    manifest.files.clear();
+    manifest.write(&folder.0).unwrap();
+    assert!(Container::open(&folder.0).unwrap_err().to_string().contains("files"));
+}
+
+#[test]
+fn an_event_of_any_size_is_an_error_and_no_memory() {
+    let number = |number: u64| {
+        let mut bytes = Vec::new();
+        columns::put(number, &mut bytes);
+        bytes
+    };
+    for bytes in [number(u64::MAX), number(1 << 24), vec![0xff; 11], vec![0x80; 10], Vec::new()] {
+        let taken = columns::take_samples(&mut &bytes[..], 1 << 40);
+        assert!(!matches!(taken, Ok(Some(_))), "{bytes:?}");
+    }
+    assert!(matches!(columns::take_samples(&mut &number(9)[..], 8), Ok(None)));
+}
+
+proptest! {
+    #[test]
+    fn readings_come_back_as_they_were(pairs in prop::collection::vec(any::<(u64, u64)>(), 0..200)) {
+        let samples: Vec<Sample> = pairs.into_iter().map(|(start, end)| Sample { start, end }).collect();
+        let mut bytes = Vec::new();
+        columns::put_samples(&samples, &mut bytes);
+        let mut rest = &bytes[..];
+        prop_assert_eq!(columns::take_samples(&mut rest, 200).unwrap().unwrap(), samples);
+        prop_assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn any_bytes_are_readings_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = columns::take_samples(&mut &bytes[..], 1000);
+    }
+
+    #[test]
+    fn containers_come_back_as_they_were(
+        pieces in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<(u64, u64)>(), 0..40)), 0..20),
+        half in prop::num::f64::NORMAL,
+    ) {
+        let folder = Folder::new("any");
+        let mut writer = Writer::create(&folder.0, origin()).unwrap();
+        let mut expected = Vec::new();
+        for (ns, pairs) in pieces {
+            let samples: Vec<Sample> = pairs.into_iter().map(|(start, end)| Sample { start, end }).collect();
+            writer.event(&Event::Time { ns }, &samples).unwrap();
+            expected.push((Event::Time { ns }, samples));
+        }
+        writer.set_facts(&half).unwrap();
+        writer.finish().unwrap();
+        let container = Container::open(&folder.0).unwrap();
+        prop_assert_eq!(container.facts::<f64>().unwrap(), half);
+        prop_assert_eq!(events(&container).unwrap(), expected);
+    }
+}

@@ -1,0 +1,59 @@
+//! A measured quantity, as records have it.
+
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use serde::{Deserialize, Serialize};
+
+/// A measured quantity with its interval. A part that is not known, or not finite, is null.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Quantity {
+    /// The value; null where it was refused.
+    pub value: Option<f64>,
+    /// Lower end of the interval.
+    pub low: Option<f64>,
+    /// Upper end of the interval.
+    pub high: Option<f64>,
+    /// The unit: `core_cycles`, `tsc_ticks`, `ns`.
+    pub unit: Unit,
+}
+
+impl Quantity {
+    /// A quantity that is known.
+    pub fn new(interval: Interval, unit: Unit) -> Quantity {
+        let finite = |value: f64| value.is_finite().then_some(value);
+        Quantity {
+            value: finite(interval.value),
+            low: finite(interval.low),
+            high: finite(interval.high),
+            unit,
+        }
+    }
+
+    /// A quantity of which it is known that it is not negative: an interval that reaches below zero begins there, and is as
+    /// wide above as it was below.
+    pub fn at_least_zero(self) -> Quantity {
+        let (Some(value), Some(low), Some(high)) = (self.value, self.low, self.high) else { return self };
+        if low >= 0.0 {
+            return self;
+        }
+        let high = if value < 0.0 { high.max(-low) } else { high };
+        Quantity { value: Some(value.max(0.0)), low: Some(0.0), high: Some(high), ..self }
+    }
+
+    /// A quantity that was refused or does not apply.
+    pub fn refused(unit: Unit) -> Quantity {
+        Quantity { value: None, low: None, high: None, unit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn infinities_become_null() {
+        let wide = Interval { value: 1.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let json = serde_json::to_string(&Quantity::new(wide, Unit::CoreCycles)).unwrap();
+        assert_eq!(json, r#"{"value":1.0,"low":null,"high":null,"unit":"core_cycles"}"#);
+    }
+}

@@ -1,0 +1,331 @@
+//! Results as JSON: one object a line, schema `cyclescope/1`.
+
+use crate::Counts;
+use crate::result::aperf::AperfRecord;
+use crate::result::caveat::{Caveat, fall_short};
+pub use crate::result::quantity::Quantity;
+use crate::result::versus::Versus;
+use cyclescope_code::program::Cold;
+use cyclescope_core::error::{BadSnippet, Error, RunError, Unavailable};
+use serde::Serialize;
+
+/// The schema that every line names.
+pub const SCHEMA: &str = "cyclescope/1";
+
+/// A line: an object with its schema and kind.
+#[derive(Debug, Serialize)]
+pub struct Line<'a, T> {
+    schema: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    content: &'a T,
+}
+
+impl<'a, T: Serialize> Line<'a, T> {
+    /// A line of this kind.
+    pub fn new(kind: &'static str, content: &'a T) -> Line<'a, T> {
+        Line { schema: SCHEMA, kind, content }
+    }
+}
+
+/// What each call of a function waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Serialized {
+    /// Its first argument depends on the result of the last call, a number or an address in RAX.
+    Result,
+    /// Its first argument depends on the result of the last call, a floating point number in XMM0.
+    FloatResult,
+    /// An LFENCE stands before it.
+    Fence,
+}
+
+impl Serialized {
+    /// What the calls wait for that are measured beside these: of calls that overlap, the same behind a fence, and of others
+    /// those that overlap.
+    pub fn beside(these: Option<Serialized>) -> Option<Serialized> {
+        if these.is_none() { Some(Serialized::Fence) } else { None }
+    }
+}
+
+/// The ruler's part of a result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RulerRecord {
+    /// Core cycles that an `imul` of the ruler takes.
+    pub imul_latency: f64,
+    /// Core cycles of an `add` by the `imul` ruler; 1 where the two agree.
+    pub add_link: Quantity,
+    /// Independent additions a core cycle: lowest, median and highest over the layouts.
+    pub width: [f64; 3],
+    /// The core clock in MHz: lowest, mean and highest over the layouts; null where the clock counts cycles.
+    pub core_mhz: Option<[f64; 3]>,
+}
+
+/// One of several modes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModeRecord {
+    /// Core cycles a copy.
+    pub cost: Quantity,
+    /// The share of the layouts in this mode.
+    pub share: f64,
+}
+
+/// The cost with and without training of the branch predictors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trained {
+    /// Calls before the first round of each layout, at most.
+    pub calls: u64,
+    /// Core cycles a call without these, after some thousand calls.
+    pub untrained: Quantity,
+}
+
+/// The result of measuring a snippet, kind `run`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// Core cycles a copy of the snippet.
+    pub cost: Quantity,
+    /// TSC ticks a copy; refused where the clock counts something else.
+    pub ticks: Quantity,
+    /// Time a copy.
+    pub time: Quantity,
+    /// The level of the intervals.
+    pub confidence: f64,
+    /// The snippet as text.
+    pub snippet: String,
+    /// The machine code of one copy, in hexadecimal.
+    pub bytes: String,
+    /// The init code, in hexadecimal.
+    pub init: String,
+    /// The timing method.
+    pub clock: String,
+    /// The executor.
+    pub executor: String,
+    /// u: copies in the shortest body, about; the others have 2u and 4u.
+    pub unroll: usize,
+    /// Iterations of the loop around them; null without a loop.
+    #[serde(rename = "loop")]
+    pub loop_count: Option<u64>,
+    /// What was cold when the snippet began; if anything was, bodies with one copy and with none were compared.
+    pub cold: Cold,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: u32,
+    /// Layouts that the estimate rests on.
+    pub layouts: usize,
+    /// Rounds that were kept, each one sample of every length.
+    pub samples: usize,
+    /// Rounds that were dropped as disturbed.
+    pub dropped: usize,
+    /// Figures of the ruler.
+    pub ruler: Option<RulerRecord>,
+    /// Comparison with APERF; null where it was not read.
+    pub aperf: Option<AperfRecord>,
+    /// The CPU that it ran on.
+    pub cpu: u32,
+    /// The CPU's model.
+    pub cpu_model: String,
+    /// The seed of all that was random.
+    pub seed: u64,
+    /// Clusters of layouts, where there are several.
+    pub modes: Vec<ModeRecord>,
+    /// Caveats of the result.
+    pub caveats: Vec<Caveat>,
+    /// Parts of the processor's state that the code changed and the executor restored.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// For a function: the cost of calling an empty one, and of what runs before each call, which was subtracted.
+    pub empty_call: Option<Quantity>,
+    /// The name of the function that runs before each call.
+    pub setup: Option<String>,
+    /// Addresses at which a function stood, the first variant's; `None` for a snippet. With one, the interval does not contain
+    /// what another address would change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub addresses: Option<usize>,
+    /// What training changed, for a function whose branch predictors learn slowly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trained: Option<Trained>,
+    /// Another variant that was measured in the same rounds, and how it compares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versus: Option<Versus>,
+    /// What each call of a function waits for in `cost`; `None` where calls overlap, and for a snippet.
+    pub serialized: Option<Serialized>,
+    /// What a call of a function costs where calls overlap; `None` where that was not measured.
+    pub throughput: Option<Quantity>,
+    /// What a call of a function costs that waits for the last one; `None` where that was not measured.
+    pub latency: Option<Quantity>,
+    /// What each call waits for in `latency`.
+    pub latency_by: Option<Serialized>,
+    /// The readings of one more layout, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
+    /// Seconds that the measurement took.
+    pub elapsed_s: f64,
+    /// The command that repeats it.
+    pub repro: String,
+}
+
+impl RunRecord {
+    /// The record of a function: none takes less than an empty one.
+    pub fn not_negative(&mut self) {
+        let modes = self.modes.iter_mut().map(|mode| &mut mode.cost);
+        for quantity in [&mut self.cost, &mut self.ticks, &mut self.time].into_iter().chain(modes) {
+            *quantity = quantity.at_least_zero();
+        }
+    }
+
+    /// Names the cost of a function's call, and that of the calls that were measured beside it.
+    pub fn name_costs(&mut self, beside: Option<Quantity>) {
+        let cost = Some(self.cost);
+        let by = if self.serialized.is_none() { Serialized::beside(None) } else { self.serialized };
+        (self.throughput, self.latency) =
+            if self.serialized.is_none() { (cost, beside) } else { (beside, cost) };
+        self.latency_by = by.filter(|_| self.latency.is_some());
+    }
+
+    /// Whether the result does not meet the request.
+    pub fn is_noisy(&self) -> bool {
+        self.cost.value.is_none() || self.cost.low.is_none() || fall_short(&self.caveats)
+    }
+}
+
+/// A failure, kind `error`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ErrorRecord {
+    /// The kind of failure: `usage`, `bad_snippet`, `unavailable`, `fault`, `hang`, `late`, `dirty_canary`,
+    /// `worker_lost`, `refused`, `program`, `internal`.
+    pub code: &'static str,
+    /// The exit code.
+    pub exit: u8,
+    /// Description of the failure.
+    pub text: String,
+    /// Remedy.
+    pub remedy: Option<String>,
+    /// The signal's name.
+    pub signal: Option<&'static str>,
+    /// The number of an exception in ring 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vector: Option<u8>,
+    /// The error code of an exception in ring 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<u64>,
+    /// The address that a fault reports.
+    pub address: Option<String>,
+    /// The instruction that faulted.
+    pub instruction: Option<String>,
+    /// Line of a bad snippet, from 1.
+    pub line: Option<u32>,
+    /// Column of a bad snippet, from 1.
+    pub column: Option<u32>,
+    /// The snippet's line with a caret below the column.
+    pub excerpt: Option<String>,
+}
+
+/// Exit codes of the command line.
+pub mod exit {
+    /// Done.
+    pub const DONE: u8 = 0;
+    /// Internal or input and output error.
+    pub const INTERNAL: u8 = 1;
+    /// Compared, and different, where that was asked to be a failure.
+    pub const DIFFERENT: u8 = 1;
+    /// Bad usage or bad snippet.
+    pub const USAGE: u8 = 2;
+    /// A requested clock, counter, executor or CPU feature is not available here.
+    pub const UNAVAILABLE: u8 = 3;
+    /// The snippet faulted or hung.
+    pub const FAULT: u8 = 4;
+    /// Measured, but too noisy for the interval asked for.
+    pub const NOISY: u8 = 5;
+    /// A program is slower than another one, where that was asked to be a failure.
+    pub const SLOWER: u8 = 6;
+}
+
+impl From<&Error> for ErrorRecord {
+    fn from(error: &Error) -> ErrorRecord {
+        match error {
+            Error::Unavailable(error) => error.into(),
+            Error::Run(error) => error.into(),
+            Error::BadSnippet(error) => error.into(),
+        }
+    }
+}
+
+impl From<&Unavailable> for ErrorRecord {
+    fn from(error: &Unavailable) -> ErrorRecord {
+        ErrorRecord {
+            code: "unavailable",
+            exit: exit::UNAVAILABLE,
+            text: error.to_string(),
+            remedy: Some(error.remedy.clone()).filter(|remedy| !remedy.is_empty()),
+            ..ErrorRecord::default()
+        }
+    }
+}
+
+impl From<&BadSnippet> for ErrorRecord {
+    fn from(error: &BadSnippet) -> ErrorRecord {
+        ErrorRecord {
+            code: "bad_snippet",
+            exit: exit::USAGE,
+            text: error.message.clone(),
+            remedy: error.expected.clone(),
+            line: Some(error.line),
+            column: Some(error.column),
+            ..ErrorRecord::default()
+        }
+    }
+}
+
+impl From<&RunError> for ErrorRecord {
+    fn from(error: &RunError) -> ErrorRecord {
+        let record = ErrorRecord {
+            text: error.to_string(),
+            exit: exit::FAULT,
+            remedy: Some(error.remedy().to_string()).filter(|remedy| !remedy.is_empty()),
+            ..ErrorRecord::default()
+        };
+        match error {
+            RunError::Fault { signal, address, instruction, .. } => ErrorRecord {
+                code: "fault",
+                signal: Some(signal),
+                address: Some(format!("{address:#x}")),
+                instruction: instruction.clone(),
+                ..record
+            },
+            RunError::Exception { vector, error_code, address, instruction, .. } => ErrorRecord {
+                code: "fault",
+                vector: Some(*vector),
+                error_code: Some(*error_code),
+                address: Some(format!("{address:#x}")),
+                instruction: instruction.clone(),
+                ..record
+            },
+            RunError::Hung { .. } => ErrorRecord { code: "hang", ..record },
+            RunError::Late { .. } => ErrorRecord { code: "late", ..record },
+            RunError::DirtyCanary { .. } => ErrorRecord { code: "dirty_canary", ..record },
+            RunError::WorkerLost { .. } => ErrorRecord { code: "worker_lost", ..record },
+            RunError::Refused { instruction, .. } => ErrorRecord {
+                code: "refused",
+                exit: exit::USAGE,
+                instruction: Some(instruction.clone()),
+                ..record
+            },
+            RunError::Unavailable(error) => ErrorRecord::from(error),
+            RunError::BadBatch(_)
+            | RunError::Replay { .. }
+            | RunError::System { .. }
+            | RunError::Machinery { .. } => ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_its_schema_and_kind() {
+        let error = ErrorRecord { code: "usage", exit: exit::USAGE, ..ErrorRecord::default() };
+        let json = serde_json::to_string(&Line::new("error", &error)).unwrap();
+        assert!(json.starts_with(r#"{"schema":"cyclescope/1","kind":"error","code":"usage","exit":2,"#));
+    }
+}

@@ -1,0 +1,314 @@
+//! Times of programs in core cycles, measured beside the ruler, for contrasts of programs that are not longer or
+//! shorter versions of one snippet.
+//!
+//! A round holds the two lengths of both of the ruler's chains, the width sentinel, and any further programs;
+//! rounds that an interrupt hit are dropped whole. Each layout has another number of the ruler's iterations, another
+//! order, and further programs at other addresses. The figure of a further program includes its pair of readings, which
+//! cancels in contrasts.
+
+use super::contrast::Contrast;
+use super::schedule::{self, Pace, Room, Schedule, Stage};
+use crate::placement;
+use crate::ruler::{
+    ADD_SPAN, Alone, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
+    instrument_margin,
+};
+use cyclescope_code::clock::Clock;
+use cyclescope_code::context::Element;
+use cyclescope_code::program::Program;
+use cyclescope_code::program::memory::Memory;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::{Interval, trimmed_interval};
+use cyclescope_exec::{Call, Executor, Sample};
+
+/// Approximate iterations of the chains: the ruler's part of a round takes some 6 µs, well below a timer's period.
+const LOOPS: usize = 200;
+/// Factor on the sentinel's usual iterations, since it is read a few times only.
+const SENTINEL_TIMES: u64 = 8;
+const WARM_UP: u32 = 2;
+
+/// The programs of a round.
+pub struct Rounds {
+    programs: Vec<Program>,
+    /// The step of the readings in raw units.
+    step: f64,
+    memory: Memory,
+    /// Offset of the further programs' bodies from the start of a cache line, in bytes; None is random.
+    alignment: Option<usize>,
+    /// Iterations of the further programs' loops: each is called once with each of these numbers. Without one, once with as
+    /// many as the chains have.
+    iterations: Vec<u64>,
+}
+
+/// The readings of one layout.
+pub struct LayoutRounds {
+    /// Iterations of the chains.
+    loops: u64,
+    samples: LayoutSamples,
+    /// Start and end of each round, as readings of the timing method.
+    times: Vec<[u64; 2]>,
+    step: f64,
+}
+
+/// Figures of one layout, or of one round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayoutReading {
+    /// Raw units of one link of the `imul` chain.
+    pub imul: f64,
+    /// Raw units of one link of the `add` chain.
+    pub add: f64,
+    /// Independent additions in the time of one link of the `add` chain.
+    pub width: f64,
+    /// Standard error of `width`, as a share of it.
+    pub width_error: f64,
+    /// Links of the `imul` chain by which its two lengths differ.
+    pub imul_links: f64,
+    /// Links of the `add` chain by which its two lengths differ.
+    pub add_links: f64,
+    /// Raw units of each call of each further program, its pair of readings included.
+    pub further: Vec<f64>,
+    /// Rounds used.
+    pub kept: usize,
+    /// Rounds dropped.
+    pub dropped: usize,
+}
+
+impl Rounds {
+    /// Rounds of the ruler alone, read by a timing method with this step.
+    pub fn new(clock: &Clock, step: f64) -> Rounds {
+        Rounds {
+            programs: Ruler::new(clock).programs().into(),
+            step,
+            memory: Memory::standard(Element::default(), false),
+            alignment: None,
+            iterations: Vec::new(),
+        }
+    }
+
+    /// Adds these programs; `touches_memory` says whether they access memory areas.
+    pub fn with(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> Rounds {
+        let programs = self.programs.into_iter().chain(programs).collect();
+        Rounds { programs, memory: Memory::standard(Element::default(), touches_memory), ..self }
+    }
+
+    /// The same with other memory areas.
+    pub fn in_memory(self, memory: Memory) -> Rounds {
+        Rounds { memory, ..self }
+    }
+
+    /// The same with all further bodies this many bytes behind the start of a cache line.
+    pub fn aligned(self, bytes: usize) -> Rounds {
+        Rounds { alignment: Some(bytes), ..self }
+    }
+
+    /// The same with these numbers of iterations of the further programs' loops: a call of each program for each of them.
+    pub fn repeated(self, iterations: &[u64]) -> Rounds {
+        Rounds { iterations: iterations.to_vec(), ..self }
+    }
+
+    /// Runs this many layouts of this many rounds.
+    pub fn run(
+        &self,
+        executor: &mut dyn Executor,
+        layouts: usize,
+        rounds: u32,
+        random: &mut Random,
+    ) -> Result<Vec<LayoutRounds>, RunError> {
+        let arena = executor.arena_len();
+        let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.stage(arena, random)).collect();
+        let (stages, loops): (Vec<_>, Vec<_>) = stages?.into_iter().unzip();
+        let pace = Pace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..Pace::default() };
+        let schedule = Schedule::with(self.programs.clone(), pace, stages);
+        let samples = schedule.run(executor)?;
+        let times = schedule.by_layout(&samples).map(|layout| {
+            layout.chunks_exact(self.columns()).map(|round| [first(round), last(round)]).collect()
+        });
+        let layouts = schedule.ordered(&samples).into_iter().zip(times).zip(loops);
+        let step = self.step;
+        Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
+    }
+
+    /// One layout, and the iterations of its chains.
+    fn stage(&self, arena: usize, random: &mut Random) -> Result<(Stage, u64), RunError> {
+        let (mut code, end) = schedule::fixed(&self.programs[..column::WHOLE]);
+        let further: Vec<usize> = (column::WHOLE..self.programs.len()).collect();
+        if !further.is_empty() {
+            let room = Room { from: end, arena, alignment: self.alignment };
+            code.extend(schedule::random(&self.programs, further, room, random)?);
+        }
+        let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
+        let ruler = (0..column::WHOLE).map(|place| match place {
+            column::SENTINEL => Call { place, loop_count: SENTINEL_TIMES * SENTINEL_LOOPS },
+            _ => Call { place, loop_count: count },
+        });
+        let own = [count];
+        let counts = if self.iterations.is_empty() { &own[..] } else { &self.iterations };
+        let further = (column::WHOLE..code.len())
+            .flat_map(|place| counts.iter().map(move |&loop_count| Call { place, loop_count }));
+        let calls: Vec<Call> = ruler.chain(further).collect();
+        let mut order: Vec<usize> = (0..calls.len()).collect();
+        random.shuffle(&mut order);
+        let data = placement::data_in(&self.memory, random);
+        Ok((Stage { code, calls, order, data, seed: random.bits() }, count))
+    }
+
+    /// Calls of a round.
+    fn columns(&self) -> usize {
+        column::WHOLE + (self.programs.len() - column::WHOLE) * self.iterations.len().max(1)
+    }
+}
+
+fn first(round: &[Sample]) -> u64 {
+    round.iter().map(|sample| sample.start).min().unwrap_or_default()
+}
+
+fn last(round: &[Sample]) -> u64 {
+    round.iter().map(|sample| sample.end).max().unwrap_or_default()
+}
+
+impl LayoutRounds {
+    /// The undisturbed rounds, each with its index.
+    fn undisturbed(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        // By the whole interquartile range: a program with two modes keeps both.
+        let of = |call: usize| Band::of(self.samples.column(call).collect(), self.step);
+        let bands: Vec<Option<Band>> = (0..self.samples.columns()).map(of).collect();
+        let kept = move |(_, round): &(usize, &[f64])| {
+            let mut calls = round.iter().zip(&bands);
+            calls.all(|(duration, band)| band.is_some_and(|band| band.contains(*duration)))
+        };
+        self.samples.rounds().enumerate().filter(kept)
+    }
+
+    /// The figures of the layout; `None` with too few undisturbed rounds.
+    pub fn read(&self) -> Option<LayoutReading> {
+        let kept: Vec<&[f64]> = self.undisturbed().map(|(_, round)| round).collect();
+        if kept.len() < KEPT_LEAST {
+            return None;
+        }
+        let mean = |call: usize| kept.iter().map(|round| round[call]).sum::<f64>() / kept.len() as f64;
+        let means: Vec<f64> = (0..self.samples.columns()).map(mean).collect();
+        Some(self.reading(&means, kept.len()))
+    }
+
+    /// What the further programs took in each undisturbed round, in raw units, their pairs of readings included.
+    pub fn further(&self) -> impl Iterator<Item = &[f64]> {
+        self.undisturbed().map(|(_, round)| &round[column::WHOLE..])
+    }
+
+    /// What each call took, in raw units; infinite where a reading ran backwards.
+    pub fn durations(&self) -> impl Iterator<Item = f64> {
+        (0..self.samples.columns()).flat_map(|call| self.samples.column(call))
+    }
+
+    /// The median time of the layout's rounds, as a reading of the timing method.
+    pub fn middle(&self) -> u64 {
+        let start = self.times.iter().map(|[start, _]| *start).min().unwrap_or_default();
+        let end = self.times.iter().map(|[_, end]| *end).max().unwrap_or_default();
+        start + end.saturating_sub(start) / 2
+    }
+
+    /// Start, end and width of each undisturbed round.
+    pub fn widths(&self) -> impl Iterator<Item = (u64, u64, f64)> {
+        self.undisturbed().map(|(number, round)| {
+            let [start, end] = self.times[number];
+            (start, end, self.reading(round, 1).width)
+        })
+    }
+
+    fn reading(&self, durations: &[f64], kept: usize) -> LayoutReading {
+        // In links of `imul`: how long one is may still be unknown.
+        let gauge = Gauge::whole(self.loops, SENTINEL_TIMES * SENTINEL_LOOPS, 1.0);
+        let scale = gauge.read(durations);
+        LayoutReading {
+            imul: scale.rate,
+            add: scale.add,
+            width: scale.width,
+            width_error: gauge.width_error(&scale, self.step, kept),
+            imul_links: IMUL_SPAN * self.loops as f64,
+            add_links: ADD_SPAN * self.loops as f64,
+            further: durations[column::WHOLE..].to_vec(),
+            kept,
+            dropped: self.samples.rounds().len() - kept,
+        }
+    }
+}
+
+/// Leaves out layouts beside a busy sibling, where enough others remain.
+pub fn unshared(readings: Vec<LayoutReading>, quiet: Quiet) -> Alone<LayoutReading> {
+    quiet.alone(readings, |reading| (reading.width, reading.width_error))
+}
+
+/// The width of an unshared core, from these layouts; `known` is the sentinel's width on one, where data contain it.
+pub fn quiet(readings: &[LayoutReading], known: Option<f64>) -> Quiet {
+    Quiet::of(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
+}
+
+/// A contrast of further programs in core cycles: the trimmed mean of five layouts at least. Beside other work some
+/// layouts are wrong by tens of cycles, and a few of these would make every interval useless.
+///
+/// `imul_latency` is the latency of `imul r64, r64` in core cycles. The interval contains the instrument's error for
+/// one difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
+pub fn combination(
+    readings: &[LayoutReading],
+    imul_latency: f64,
+    contrast: &Contrast,
+    confidence: f64,
+) -> Option<Interval> {
+    let in_cycles = |reading: &LayoutReading| contrast.of(&reading.further) / reading.imul * imul_latency;
+    let values: Vec<f64> = readings.iter().map(in_cycles).collect();
+    trimmed_interval(&values, confidence).map(|interval| interval.widened(instrument_margin(confidence)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_code::program::Recipe;
+    use cyclescope_sim::{Noise, Scenario, Simulated};
+
+    /// A machine whose pair takes 48 ticks and whose `add` one cycle.
+    fn readings(scenario: Scenario) -> Vec<LayoutReading> {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let chain = |copies| {
+            Recipe { snippet: cyclescope_code::program::chains::ADD, copies, ..Recipe::empty(clock) }.build()
+        };
+        let rounds = Rounds::new(clock, scenario.step as f64).with([0, 10, 30].map(chain), false);
+        let mut machine = Simulated::new(scenario, 3);
+        let readings = rounds.run(&mut machine, 16, 64, &mut Random::new(4)).unwrap();
+        readings.iter().filter_map(LayoutRounds::read).collect()
+    }
+
+    #[test]
+    fn contrasts_are_in_core_cycles() {
+        for step in [1, 26] {
+            let readings = readings(Scenario { step, ..Scenario::default() });
+            let difference = combination(&readings, 3.0, &Contrast::slope([1, 2], 1.0), 0.999).unwrap();
+            assert!(difference.contains(20.0), "{difference:?}");
+            // Three pairs, one of them twice as heavy and negative.
+            let none =
+                combination(&readings, 3.0, &Contrast::new([(0, 2.0), (1, -3.0), (2, 1.0)]), 0.999).unwrap();
+            assert!(none.contains(0.0), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn disturbed_rounds_are_dropped_whole() {
+        let noise = Noise::LogNormal { probability: 0.01, median: 5000.0, sigma: 0.3 };
+        let readings = readings(Scenario { noise, ..Scenario::default() });
+        assert!(readings.iter().map(|reading| reading.dropped).sum::<usize>() > 20);
+        let difference = combination(&readings, 3.0, &Contrast::slope([1, 2], 1.0), 0.999).unwrap();
+        assert!(difference.contains(20.0) && difference.half_width() < 2.0, "{difference:?}");
+    }
+
+    #[test]
+    fn layouts_beside_a_busy_sibling_are_left_out() {
+        let mut all = readings(Scenario::default());
+        for reading in &mut all[..5] {
+            reading.width /= 2.0;
+        }
+        let Alone { used, shared } = unshared(all.clone(), quiet(&all, None));
+        assert_eq!((used.len(), shared), (11, false));
+        let few = all[..6].to_vec();
+        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true });
+    }
+}

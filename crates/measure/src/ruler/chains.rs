@@ -1,0 +1,101 @@
+//! The ruler: chains of known length in core cycles that run beside the samples.
+//!
+//! A chain of dependent `imul` or `add` takes a fixed number of core cycles at every frequency of the core,
+//! so a sample divided by the ruler is in core cycles. Each chain is measured at two lengths whose
+//! difference does not contain the readings' overhead. The two differ by the size of the loop's body, not by the
+//! number of iterations: doubling iterations moved the loop's exit, and the difference with it, by up to one
+//! cycle in 900, while equal iteration counts agreed with unrolled chains within 1 in 10 000.
+//!
+//! `imul` is the primary chain. On a core shared with a busy sibling both chains are delayed, `add` up to three times
+//! more per cycle, since its links compete for a port every cycle. The ratio of the two checks the ruler; the *width
+//! sentinel*, a burst of independent adds, detects the sibling.
+//!
+//! Each loop has at most 64 bytes, lies in one cache line, and accesses no memory.
+
+use cyclescope_code::clock::Clock;
+pub use cyclescope_code::program::chains::IMUL;
+pub(crate) use cyclescope_code::program::chains::{ADD, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
+use cyclescope_code::program::{Program, Recipe};
+
+/// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end (twelve additions
+/// and the counter took 3.0 cycles an iteration on a core with five adders, not 2.6).
+const SENTINEL_COPIES: usize = 4;
+
+/// Smallest number of iterations of the sentinel's loop: some two hundred core cycles.
+pub const SENTINEL_LOOPS: u64 = 40;
+
+/// Iterations for each unit of the clock's step: the sentinel then takes some twenty steps, so that a busy
+/// sibling, which adds a half, is visible in every sample. (With 40 iterations and a simulated step of 38, 86 % of the
+/// intervals beside an intermittently busy sibling contained the truth.)
+const LOOPS_PER_STEP: f64 = 5.0;
+
+/// Iterations of the sentinel's loop with a clock of this step.
+pub fn sentinel_loops(step: f64) -> u64 {
+    SENTINEL_LOOPS.max((LOOPS_PER_STEP * step) as u64)
+}
+
+/// Additions in `loops` iterations of the sentinel's loop.
+pub fn sentinel_adds(loops: u64) -> f64 {
+    (SENTINEL_ADDS * SENTINEL_COPIES) as f64 * loops as f64
+}
+
+/// Additions a core cycle that the sentinel reads on an unshared core with this many adders: the countdown of each
+/// iteration takes an adder too.
+pub fn sentinel_width(adders: u32) -> f64 {
+    let adds = (SENTINEL_ADDS * SENTINEL_COPIES) as f64;
+    f64::from(adders) * adds / (adds + 1.0)
+}
+
+/// Links in the short and the long loop body of the `add` chain.
+pub const ADD_LINKS: [usize; 2] = [8, 24];
+
+/// Links by which the two bodies of the `add` chain differ.
+pub const ADD_SPAN: f64 = (ADD_LINKS[1] - ADD_LINKS[0]) as f64;
+/// Links by which the two bodies of the `imul` chain differ.
+pub const IMUL_SPAN: f64 = (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
+
+/// The ruler's programs.
+#[derive(Debug, Clone)]
+pub struct Ruler {
+    /// The `imul` chain, short and long.
+    pub imul: [Program; 2],
+    /// The `add` chain, short and long.
+    pub add: [Program; 2],
+    /// The width sentinel.
+    pub sentinel: Program,
+}
+
+impl Ruler {
+    /// The programs of the ruler, read by `clock`.
+    pub fn new(clock: &Clock) -> Ruler {
+        let chain = |snippet: &[u8], copies: usize| {
+            Recipe { snippet, copies, looped: true, ..Recipe::empty(clock) }.build()
+        };
+        Ruler {
+            imul: IMUL_LINKS.map(|links| chain(IMUL, links)),
+            add: ADD_LINKS.map(|links| chain(ADD, links)),
+            sentinel: chain(SENTINEL, SENTINEL_COPIES),
+        }
+    }
+
+    /// All programs: `imul` short and long, `add` short and long, the sentinel.
+    pub fn programs(self) -> [Program; 5] {
+        let Ruler { imul: [imul_short, imul_long], add: [add_short, add_long], sentinel } = self;
+        [imul_short, imul_long, add_short, add_long, sentinel]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_loop_fits_in_one_cache_line() {
+        for clock in cyclescope_code::clock::ALL {
+            let ruler = Ruler::new(clock);
+            for program in ruler.imul.iter().chain(&ruler.add).chain([&ruler.sentinel]) {
+                assert!(program.body().len() <= 64, "{} bytes with {}", program.body().len(), clock.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Schedules: the programs that run, their addresses and their order. Only this file builds batches and orders their
+//! readings.
+//!
+//! A round has a column for each of its calls. Each layout runs the calls in an order of its own; its readings are
+//! returned by column. A schedule does not know what its columns mean.
+
+use crate::placement;
+use crate::ruler::LayoutSamples;
+use cyclescope_code::context::AREA_REGISTERS;
+use cyclescope_code::program::Program;
+use cyclescope_code::program::memory::Memory;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_exec::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use std::time::Duration;
+
+/// Batches of programs that end soon take some milliseconds, and may wait for the CPU's lock.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Parameters of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pace {
+    /// Untimed rounds at the start of each layout, which fill caches and train predictors.
+    pub warm_up: u32,
+    /// Timed rounds in each layout.
+    pub rounds: u32,
+    /// Largest number of iterations of the delay before each call: see [`Batch::delay`].
+    pub delay: u32,
+    /// Time limit of the whole batch.
+    pub deadline: Duration,
+    /// Memory areas of the programs.
+    pub memory: Memory,
+}
+
+impl Default for Pace {
+    /// One timed round after an untimed one, of programs that end soon and touch no memory.
+    fn default() -> Pace {
+        Pace {
+            warm_up: 1,
+            rounds: 1,
+            delay: DELAY,
+            deadline: DEADLINE,
+            memory: Memory::standard(Default::default(), false),
+        }
+    }
+}
+
+/// One layout: places of programs, and the call of each column.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// The programs that it uses.
+    pub code: Vec<Placed>,
+    /// The call of each column.
+    pub calls: Vec<Call>,
+    /// The columns in the order in which a round runs them.
+    pub order: Vec<usize>,
+    /// Displacement of each area's register in bytes.
+    pub data: Vec<i32>,
+    /// Seed of the delays between calls.
+    pub seed: u64,
+}
+
+impl Stage {
+    /// A stage with a random order of calls, and registers in the middle of their areas.
+    pub fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
+        let mut order: Vec<usize> = (0..calls.len()).collect();
+        random.shuffle(&mut order);
+        Stage { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.bits() }
+    }
+
+    /// The stage with these displacements of the data.
+    pub fn with_data(self, data: Vec<i32>) -> Stage {
+        Stage { data, ..self }
+    }
+}
+
+/// Places for the first programs at fixed addresses from the start of the arena, each body at the start of a cache
+/// line, and the end of the last program: for the ruler, and for programs that are compared at one address.
+pub fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
+    let (offsets, end) = placement::fixed(programs);
+    (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
+}
+
+/// Random places for the programs of these indices, behind the `fixed` ones: each layout has other addresses, another
+/// alignment and another order.
+pub fn random(
+    programs: &[Program],
+    numbers: impl IntoIterator<Item = usize>,
+    room: Room,
+    random: &mut Random,
+) -> Result<Vec<Placed>, RunError> {
+    let numbers: Vec<usize> = numbers.into_iter().collect();
+    let Room { from, arena, alignment } = room;
+    placement::random(programs, &numbers, from, arena, alignment, random).ok_or_else(|| {
+        let why = format!("the programs of one layout do not fit in {arena} bytes");
+        RunError::machinery("placing code in the arena", why, "give a smaller --unroll, or use --loop")
+    })
+}
+
+/// The part of the arena where programs may be placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Offset in the arena at which the room begins, in bytes.
+    pub from: usize,
+    /// Bytes of the arena.
+    pub arena: usize,
+    /// Offset of each body from the start of a cache line, in bytes; `None` means random.
+    pub alignment: Option<usize>,
+}
+
+/// Programs and the layouts to run them in.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    batch: Batch,
+    orders: Vec<Vec<usize>>,
+}
+
+impl Schedule {
+    /// Programs without a layout yet.
+    pub fn new(programs: Vec<Program>, pace: Pace) -> Schedule {
+        let Pace { warm_up, rounds, delay, deadline, memory } = pace;
+        let batch = Batch { programs, warm_up, rounds, layouts: Vec::new(), memory, delay, deadline };
+        Schedule { batch, orders: Vec::new() }
+    }
+
+    /// Programs in these layouts.
+    pub fn with(programs: Vec<Program>, pace: Pace, stages: impl IntoIterator<Item = Stage>) -> Schedule {
+        let mut schedule = Schedule::new(programs, pace);
+        schedule.restage(stages);
+        schedule
+    }
+
+    /// The same programs in other layouts.
+    pub fn restage(&mut self, stages: impl IntoIterator<Item = Stage>) {
+        self.batch.layouts.clear();
+        self.orders.clear();
+        for Stage { code, calls, order, data, seed } in stages {
+            let round = order.iter().map(|column| calls[*column]).collect();
+            self.batch.layouts.push(Layout { code, round, data, seed });
+            self.orders.push(order);
+        }
+    }
+
+    /// The programs.
+    pub fn programs(&self) -> &[Program] {
+        &self.batch.programs
+    }
+
+    /// The batch that an executor runs.
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
+    /// The columns of each layout, in the order in which a round runs them.
+    pub(crate) fn orders(&self) -> impl Iterator<Item = &[usize]> {
+        self.orders.iter().map(Vec::as_slice)
+    }
+
+    /// Runs the batch; samples are by layout, round and call, in the order in which they were taken.
+    pub fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
+        executor.run(&self.batch)
+    }
+
+    /// Splits samples by layout.
+    pub(crate) fn by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
+        samples.chunks_exact((self.batch.rounds as usize * self.batch.calls()).max(1))
+    }
+
+    /// Each layout's durations, by column.
+    pub(crate) fn ordered(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
+        let layouts = self.by_layout(samples).zip(&self.orders);
+        layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
+    }
+
+    /// Runs the batch and returns each layout's durations, by column.
+    pub fn measure(&self, executor: &mut dyn Executor) -> Result<Vec<LayoutSamples>, RunError> {
+        Ok(self.ordered(&self.run(executor)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_code::clock::Clock;
+    use cyclescope_code::program::Recipe;
+    use cyclescope_code::program::chains::ADD;
+    use cyclescope_sim::{Scenario, Simulated};
+
+    #[test]
+    fn durations_come_back_by_column_whatever_the_order() {
+        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let programs: Vec<Program> = [500, 1000, 2000]
+            .map(|copies| Recipe { snippet: ADD, copies, ..Recipe::empty(clock) }.build())
+            .into();
+        let mut random = Random::new(1);
+        let stages: Vec<Stage> = (0..8)
+            .map(|_| {
+                let (code, _) = fixed(&programs);
+                let calls = (0..3).map(|place| Call { place, loop_count: 1 }).collect();
+                Stage::shuffled(code, calls, &mut random)
+            })
+            .collect();
+        assert!(stages.iter().any(|stage| stage.order != [0, 1, 2]));
+        let schedule = Schedule::with(programs, Pace { rounds: 3, ..Pace::default() }, stages);
+        let layouts = schedule.measure(&mut Simulated::new(Scenario::default(), 2)).unwrap();
+        assert_eq!(layouts.len(), 8);
+        for round in layouts.iter().flat_map(LayoutSamples::rounds) {
+            assert!(round[0] < round[1] && round[1] < round[2], "{round:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Trains the branch predictors before a layout of a function is measured.
+//!
+//! A fixed input has fixed branches, and predictors learn them over up to a million calls: a loop of 200 iterations, whose
+//! exit was at last predicted, took 525 core cycles instead of 622, an insertion sort 1 560 instead of 1 975. They forget
+//! where much other code ran in between, such as the start of a program (Zen 5). So the cost after a thousand calls and
+//! that after a million are two figures. A function in a loop of its own, which is what most people time, has the latter.
+
+use super::acquisition::Acquisition;
+use super::estimate::{Estimate, call};
+use super::judgement::Found;
+use super::schedule::{Pace, Schedule, Stage};
+use super::session::{CYCLES_PER_NS, Session};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::mean;
+use cyclescope_exec::Call;
+use std::time::Duration;
+
+/// Trained layouts that show whether training changes a cost, and further ones at first where it does.
+pub(super) const TRIAL_LAYOUTS: usize = 3;
+pub(super) const TRAINED_LAYOUTS: usize = 6;
+/// Budgets for the training of a layout at most, in the trial and after it. After 0.4 of them half of the layouts of a radix sort had
+/// learnt, after 1.6 nearly all (Zen 5).
+pub(super) const TRIAL_SHARE: f64 = 0.8;
+pub(super) const TRAINED_SHARE: f64 = 1.6;
+/// Further budgets for the trial, and for all trained layouts.
+pub(super) const TRIAL_BUDGETS: u32 = 3;
+pub(super) const TRAINED_BUDGETS: u32 = 6;
+/// A trial makes this many times the calls that a layout without training makes, or it would show nothing.
+pub(super) const MORE_CALLS: f64 = 8.0;
+/// A layout is trained in as many steps at most, each of as many rounds: the shortest round of a step is one that no other program
+/// interrupted.
+const STEPS: u64 = 16;
+const ROUNDS: u32 = 32;
+/// A step this near to the fastest that was met, as a share, has learnt what it can. The core clock's frequency is taken out.
+const LEARNT: f64 = 0.04;
+/// What training saves at least, as a share of the largest cost or in core cycles: calls differ by a cycle for their addresses alone.
+const SAVING_SHARE: f64 = 0.01;
+const SAVING_CYCLES: f64 = 0.5;
+/// A layout of the trial that costs less than every layout without training, by this share of the largest cost and by this many core
+/// cycles, has learnt something. Other layouts may learn it too.
+const LOWEST_SHARE: f64 = 0.02;
+const LOWEST_CYCLES: f64 = 1.0;
+/// A layout without training that costs less than the mean, by this share of the largest cost and by this many core cycles, may have
+/// learnt something early. Training may teach it to the others.
+const EARLY_SHARE: f64 = 0.05;
+const EARLY_CYCLES: f64 = 2.0;
+
+impl Session<'_> {
+    /// Calls of every function of the question in this time, about.
+    pub(super) fn calls_in(&self, seconds: f64) -> u64 {
+        let cycles: f64 = self.parts.iter().map(|part| part.guess.max(1.0)).sum();
+        (CYCLES_PER_NS * 1e9 * seconds / cycles) as u64
+    }
+
+    /// Calls each function of a layout in a loop, from the place and in the worker in which the layout is measured: this number
+    /// of times, or until it is as fast as in the training of a layout before.
+    pub(super) fn train(
+        &mut self,
+        schedule: &Schedule,
+        calls: u64,
+        acquisition: &Acquisition,
+    ) -> Result<(), RunError> {
+        let layout = &schedule.batch().layouts[0];
+        let in_round = (calls / (STEPS * u64::from(ROUNDS))).max(1);
+        let ruler = Call { place: call::IMUL_LONG, loop_count: acquisition.ruler_loops };
+        let of = |part| Call { place: call::RULERS + part, loop_count: in_round };
+        let columns: Vec<Call> = std::iter::once(ruler).chain((0..self.parts.len()).map(of)).collect();
+        let stage = Stage {
+            code: layout.code.clone(),
+            order: (0..columns.len()).collect(),
+            calls: columns,
+            data: layout.data.clone(),
+            seed: layout.seed,
+        };
+        let pace = Pace {
+            warm_up: 0,
+            rounds: ROUNDS,
+            deadline: schedule.batch().deadline + 10 * Duration::from_secs_f64(self.seconds_of(calls)),
+            memory: self.memory.clone(),
+            ..Pace::default()
+        };
+        let step = Schedule::with(schedule.programs().to_vec(), pace, [stage]);
+        let mut fastest = self.fastest;
+        for _ in 0..STEPS {
+            let samples = &step.measure(self.executor)?[0];
+            let shortest = |column: usize| samples.column(column).fold(f64::INFINITY, f64::min);
+            let spent: f64 = (1..=self.parts.len()).map(shortest).sum();
+            // A call in iterations of the ruler.
+            let spent = spent / in_round as f64 * acquisition.ruler_loops as f64 / shortest(0);
+            fastest = fastest.min(spent);
+            // The trial may not have met the fastest yet.
+            if self.tried && spent <= self.fastest * (1.0 + LEARNT) {
+                break;
+            }
+        }
+        self.fastest = fastest;
+        Ok(())
+    }
+
+    /// About the time that these calls of every function take.
+    pub(super) fn seconds_of(&self, calls: u64) -> f64 {
+        let cycles: f64 = self.parts.iter().map(|part| part.guess.max(1.0)).sum();
+        calls as f64 * cycles / (CYCLES_PER_NS * 1e9)
+    }
+}
+
+/// Costs of all layouts, not only those of the mode that was chosen.
+fn costs(estimate: &Estimate) -> Vec<f64> {
+    estimate.layouts.iter().map(|layout| layout.cost).collect()
+}
+
+fn lowest(estimate: &Estimate) -> f64 {
+    costs(estimate).into_iter().fold(f64::INFINITY, f64::min)
+}
+
+/// Whether training lowered a cost.
+pub(super) fn saves(before: &Estimate, after: &Estimate, size: f64) -> bool {
+    mean(&costs(before)) - mean(&costs(after)) > SAVING_CYCLES.max(SAVING_SHARE * size)
+}
+
+/// Whether the layouts of a trial show that training may lower a cost.
+pub(super) fn may_save(before: &Estimate, trial: &Estimate, size: f64) -> bool {
+    saves(before, trial, size) || lowest(before) - lowest(trial) > LOWEST_CYCLES.max(LOWEST_SHARE * size)
+}
+
+/// Whether predictors learnt something in a few layouts before the trial, though in none of its own.
+pub(super) fn learnt_early(before: &Estimate, _: &Estimate, size: f64) -> bool {
+    mean(&costs(before)) - lowest(before) > EARLY_CYCLES.max(EARLY_SHARE * size)
+}
+
+/// Whether a measurement without training agrees with one after it and is more certain: what differs from address to
+/// address takes many layouts, and not training.
+fn is_more_certain(untrained: &Estimate, trained: &Estimate) -> bool {
+    let (one, other) = (&untrained.cost, &trained.cost);
+    trained.modes.is_empty() && one.contains(other.value) && one.half_width() < other.half_width()
+}
+
+/// Whether each cost is known better without training.
+pub(super) fn more_certain(untrained: &[Found], trained: &[Found]) -> bool {
+    let mut pairs = untrained.iter().zip(trained).map(|(one, other)| (&one.estimate, &other.estimate));
+    pairs.all(|pair| matches!(pair, (Some(without), Some(with)) if is_more_certain(without, with)))
+}

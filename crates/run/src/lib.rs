@@ -1,0 +1,340 @@
+//! The command `run`: the cost of a snippet on this machine.
+
+#![warn(unreachable_pub)]
+
+pub mod points;
+pub mod study;
+mod subject;
+mod versus;
+
+use cyclescope_code::clock::Clock;
+use cyclescope_code::program::Cold;
+use cyclescope_code::program::memory::Memory;
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::calibrate::Stopwatch;
+use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Hertz;
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::{Capabilities, Executor};
+use cyclescope_measure::estimate::Estimate;
+use cyclescope_measure::result::answers::Answers;
+use cyclescope_measure::result::aperf::Aperf;
+use cyclescope_measure::result::caveat::{Caveat, Code, caveats, fall_short, rulers_refuse};
+use cyclescope_measure::result::record::{ModeRecord, Quantity, RulerRecord, RunRecord, Trained};
+use cyclescope_measure::{Lengthen, Measurement, Plan, Precision, Question, Standing, measure_watched};
+use std::time::Duration;
+
+/// Options of a run. `None` means a choice by the machine and the snippet.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The timing method.
+    pub clock: Option<&'static Clock>,
+    /// Copies in the shortest body.
+    pub unroll: Option<usize>,
+    /// Iterations of a loop around the copies.
+    pub loop_count: Option<u64>,
+    /// What the three bodies differ in, where neither copies nor iterations are given.
+    pub lengthen: Lengthen,
+    /// The memory of the programs.
+    pub memory: Option<Memory>,
+    /// What is cold when the snippet begins.
+    pub cold: Cold,
+    /// Untimed rounds at the start of each layout.
+    pub warm_up: Option<u32>,
+    /// Timed rounds in each layout.
+    pub samples: Option<u32>,
+    /// Layouts in the first batch.
+    pub layouts: Option<usize>,
+    /// Precision that a result has to reach, or it is too noisy.
+    pub precision: Option<Precision>,
+    /// Precision at which the run stops, where it is another.
+    pub aim: Option<Precision>,
+    /// Confidence level of the intervals.
+    pub confidence: Option<f64>,
+    /// Time after which no further batch is begun.
+    pub budget: Option<Duration>,
+    /// Seed of everything that is random.
+    pub seed: u64,
+    /// Fewer layouts and rounds, and a short budget.
+    pub quick: bool,
+}
+
+/// The precision that a run stops at: at 16 layouts most snippets reach it at once.
+const AIM: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
+/// The same for a call of a function, which differs by more from one address to the next, and takes longer.
+/// The half width includes what differs between measurements, 0.6 % and 0.67 cycles.
+const AIM_CALL: Precision = Precision { cycles: 0.7, share: 0.0065, cap: None };
+const BUDGETS_CALL: u32 = 4;
+/// The precision without which a result counts as too noisy, unless the user asks for another.
+const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
+/// The same for a call of a function less one of an empty function, which differ by a cycle for their addresses alone.
+const ASKED_CALL: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
+/// Precision of a cold run: the state of caches and predictors differs from run to run.
+const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
+const CONFIDENCE: f64 = 0.95;
+const ROUNDS: u32 = 12;
+const ROUNDS_QUICK: u32 = 8;
+/// Rounds that tell whether one of them was disturbed.
+const ROUNDS_LEAST: u32 = 4;
+const LAYOUTS: usize = 16;
+const LAYOUTS_QUICK: usize = 8;
+/// Where each round is placed anew, memory for programs sets the limit.
+const LAYOUTS_MOST_COLD: usize = 64;
+/// Largest number of layouts: more do not narrow the interval noticeably.
+const LAYOUTS_MOST: usize = 1024;
+const BUDGET: Duration = Duration::from_millis(160);
+const BUDGET_QUICK: Duration = Duration::from_millis(20);
+
+impl Request {
+    /// The precision that a result has to reach, or it counts as too noisy.
+    pub fn asked(&self) -> Precision {
+        self.precision.unwrap_or(match (self.cold.is_any(), self.lengthen) {
+            (true, _) => ASKED_COLD,
+            (false, Lengthen::Copies) => ASKED,
+            (false, Lengthen::Iterations) => ASKED_CALL,
+        })
+    }
+
+    /// Turns the request into a plan for an executor that can do this and its machine. Takes about a millisecond where
+    /// the step of the machine's TSC has to be measured.
+    pub fn plan(&self, capabilities: &Capabilities, machine: &Machine) -> Result<Plan, Unavailable> {
+        let clock = match self.clock {
+            Some(clock) => clock,
+            None => capabilities.default_clock(machine)?,
+        };
+        capabilities.require(clock, machine)?;
+        let (layouts, rounds, budget) = match self.quick {
+            true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
+            false => (LAYOUTS, ROUNDS, BUDGET),
+        };
+        let given = self.unroll.is_some() || self.loop_count.is_some();
+        Ok(Plan {
+            clock,
+            step: clock.step(&machine.tsc),
+            imul_latency: machine.cpu.imul_latency().map(f64::from),
+            adders: machine.cpu.microarchitecture.known().and_then(|core| core.adders()),
+            avx: machine.features.has(iced_x86::CpuidFeature::AVX),
+            unit: self.unroll,
+            loop_count: self.loop_count,
+            lengthen: if given || self.cold.is_any() { Lengthen::Copies } else { self.lengthen },
+            memory: self.memory.clone(),
+            cold: self.cold,
+            warm_up: self.warm_up,
+            rounds: self.samples.unwrap_or(rounds),
+            rounds_least: self.samples.unwrap_or(ROUNDS_LEAST),
+            layouts: self.layouts.unwrap_or(layouts),
+            layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
+            precision: self.aim.or(self.precision).unwrap_or(match (self.cold.is_any(), self.lengthen) {
+                (true, _) => ASKED_COLD,
+                (false, Lengthen::Copies) => AIM,
+                (false, Lengthen::Iterations) => AIM_CALL,
+            }),
+            confidence: self.confidence.unwrap_or(CONFIDENCE),
+            budget: self.budget.unwrap_or(match self.lengthen {
+                Lengthen::Copies => budget,
+                Lengthen::Iterations => BUDGETS_CALL * budget,
+            }),
+            seed: self.seed,
+        })
+    }
+}
+
+/// A run's outcome.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// The measurement.
+    pub measurement: Measurement,
+    /// Caveats of the result.
+    pub caveats: Vec<Caveat>,
+    /// The TSC's rate during the measurement: low, value, high. `None` where the clock does not count TSC ticks.
+    pub tsc: Option<[Hertz; 3]>,
+    /// Parts of the processor's state that the code changed and the executor restored.
+    pub changed: Vec<String>,
+}
+
+/// Measures a snippet.
+pub fn run(
+    executor: &mut dyn Executor,
+    snippet: &Snippet,
+    plan: &Plan,
+    asked: Precision,
+) -> Result<Run, RunError> {
+    let question = Question::of(snippet.clone());
+    let mut runs = run_all(&Answers::live(), executor, &question, plan, asked, &mut |_| ())?;
+    Ok(runs.remove(0))
+}
+
+/// Measures the costs of a question with all inputs from [`Answers`], the TSC's rate included.
+pub(crate) fn run_all(
+    answers: &Answers,
+    executor: &mut dyn Executor,
+    question: &Question,
+    plan: &Plan,
+    asked: Precision,
+    watch: &mut dyn FnMut(Standing),
+) -> Result<Vec<Run>, RunError> {
+    let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
+    let measurements = measure_watched(executor, question, plan, watch)?;
+    let ticks = plan.clock.counts == Unit::TscTicks;
+    let rate = || {
+        Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate().map(|rate| rate.0)))
+    };
+    let tsc = answers.get(rate)?.map(|rates| rates.map(Hertz));
+    let judge = |measurement| Run::judge(measurement, executor, asked, plan.clock, tsc);
+    Ok(measurements.into_iter().map(judge).collect())
+}
+
+/// Fields of a record beside the measurement itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The snippet.
+    pub snippet: &'a Snippet,
+    /// How it was measured.
+    pub plan: &'a Plan,
+    /// The executor.
+    pub executor: &'a str,
+    /// The CPU.
+    pub cpu: u32,
+    /// The CPU's model.
+    pub cpu_model: &'a str,
+}
+
+impl Run {
+    /// The outcome of a measurement, with its caveats.
+    fn judge(
+        measurement: Measurement,
+        executor: &dyn Executor,
+        asked: Precision,
+        clock: &Clock,
+        tsc: Option<[Hertz; 3]>,
+    ) -> Run {
+        let mut caveats = caveats(&measurement, asked);
+        caveats.extend(Aperf::of(&measurement, clock).and_then(|aperf| aperf.caveat()));
+        if executor.capabilities().is_emulated() {
+            caveats.insert(0, Caveat::emulated());
+        }
+        if executor.exclusive() == Fact::Known(false) {
+            let text = "another run measured on this CPU at the same time".to_string();
+            caveats.push(Caveat { code: Code::Noisy, text });
+        }
+        let changed = executor.changed().into_iter().map(str::to_string).collect();
+        Run { measurement, caveats, tsc, changed }
+    }
+
+    /// Whether the result has a number.
+    fn refused(&self) -> bool {
+        let refusing = [Code::Nonlinear, Code::Emulated];
+        self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
+            || self.measurement.estimate.as_ref().is_some_and(rulers_refuse)
+    }
+
+    /// Whether the result does not meet the request.
+    pub fn is_noisy(&self) -> bool {
+        self.measurement.estimate.is_none() || fall_short(&self.caveats)
+    }
+
+    /// The estimate, where its number may be given.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        self.measurement.estimate.as_ref().filter(|_| !self.refused())
+    }
+
+    /// The cost of one copy in core cycles with its interval, where its number may be given.
+    pub fn cost(&self) -> Option<Interval> {
+        self.estimate().map(|estimate| estimate.cost)
+    }
+
+    /// Raw units of the clock, and time, a copy.
+    fn ticks_and_time(&self, clock: &Clock) -> [Quantity; 2] {
+        let refused = [Quantity::refused(Unit::TscTicks), Quantity::refused(Unit::Nanos)];
+        let Some(estimate) = self.estimate() else { return refused };
+        let raw = estimate.raw;
+        match (clock.counts, self.tsc) {
+            (Unit::TscTicks, Some([low, rate, high])) => {
+                // Low cost at a high rate is the least time.
+                let time = Interval {
+                    value: raw.value / rate.0 * 1e9,
+                    low: raw.low / high.0 * 1e9,
+                    high: raw.high / low.0 * 1e9,
+                };
+                [Quantity::new(raw, Unit::TscTicks), Quantity::new(time, Unit::Nanos)]
+            }
+            (Unit::TscTicks, None) => [Quantity::new(raw, Unit::TscTicks), Quantity::refused(Unit::Nanos)],
+            (Unit::Nanos, _) => [Quantity::refused(Unit::TscTicks), Quantity::new(raw, Unit::Nanos)],
+            _ => refused,
+        }
+    }
+
+    /// The result as a record.
+    pub fn record(&self, facts: &Facts) -> RunRecord {
+        let Measurement { acquisition, estimate, elapsed, .. } = &self.measurement;
+        let [ticks, time] = self.ticks_and_time(facts.plan.clock);
+        let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, Unit::CoreCycles));
+        let mode = |mode: &cyclescope_measure::modes::Mode| ModeRecord {
+            cost: Quantity::new(mode.cost, Unit::CoreCycles),
+            share: mode.share,
+        };
+        let (unit, iterates) = (acquisition.units[0], facts.plan.lengthen == Lengthen::Iterations);
+        let chosen = Some(acquisition.shape.loop_count).filter(|count| *count > 1);
+        RunRecord {
+            cost: cost.unwrap_or(Quantity::refused(Unit::CoreCycles)),
+            ticks,
+            time,
+            confidence: facts.plan.confidence,
+            snippet: facts.snippet.text().to_string(),
+            bytes: cyclescope_code::asm::to_hex(facts.snippet.code()),
+            init: cyclescope_code::asm::to_hex(facts.snippet.init()),
+            clock: facts.plan.clock.name.to_string(),
+            executor: facts.executor.to_string(),
+            unroll: if iterates { 1 } else { unit },
+            loop_count: if iterates { Some(unit as u64) } else { facts.plan.loop_count.or(chosen) },
+            cold: facts.plan.cold,
+            warm_up: acquisition.warm_up,
+            layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
+            samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
+            dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
+            ruler: estimate.as_ref().map(|estimate| self.ruler(estimate, acquisition.shape.imul_latency)),
+            aperf: Aperf::of(&self.measurement, facts.plan.clock)
+                .map(|aperf| aperf.record(self.tsc.map(|[_, rate, _]| rate))),
+            cpu: facts.cpu,
+            cpu_model: facts.cpu_model.to_string(),
+            seed: facts.plan.seed,
+            modes: self.estimate().map_or(Vec::new(), |estimate| estimate.modes.iter().map(mode).collect()),
+            caveats: self.caveats.clone(),
+            changed: self.changed.clone(),
+            empty_call: None,
+            setup: None,
+            addresses: None,
+            trained: self.trained(),
+            versus: None,
+            serialized: None,
+            throughput: None,
+            latency: None,
+            latency_by: None,
+            counts: None,
+            elapsed_s: elapsed.as_secs_f64(),
+            repro: String::new(),
+        }
+    }
+
+    fn trained(&self) -> Option<Trained> {
+        let Measurement { acquisition, untrained, .. } = &self.measurement;
+        let untrained = Quantity::new(untrained.as_ref()?.cost, Unit::CoreCycles);
+        Some(Trained { calls: acquisition.training?, untrained })
+    }
+
+    fn ruler(&self, estimate: &Estimate, imul_latency: f64) -> RulerRecord {
+        RulerRecord {
+            imul_latency,
+            add_link: Quantity::new(estimate.add_link, Unit::CoreCycles),
+            width: estimate.width,
+            core_mhz: self.tsc.map(|[_, rate, _]| {
+                let [low, mean, high] = estimate.rate.map(|ticks| rate.megahertz() / ticks);
+                // The most ticks a cycle is the slowest core.
+                [high, mean, low]
+            }),
+        }
+    }
+}

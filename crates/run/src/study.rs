@@ -1,0 +1,348 @@
+//! The study behind `run`: one snippet, or a call of a function less a call of an empty one.
+
+use super::subject::{Asked, SavedSubject};
+use super::versus::{further_caveats, versus};
+use crate::{Facts, Run, run_all};
+use cyclescope_core::error::{Error, RunError};
+use cyclescope_core::machine::Machine;
+use cyclescope_core::random::mix;
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::{Executor, FaultReport, LockState, Open, closed};
+use cyclescope_measure::contrast::Contrast;
+use cyclescope_measure::result::answers::Answers;
+use cyclescope_measure::result::container::{Container, ContainerError, plain};
+use cyclescope_measure::result::record::{Quantity, RunRecord, Serialized};
+use cyclescope_measure::study::StudyInfo;
+use cyclescope_measure::study::{Follow, Progress, Record, Stop, Study, going};
+use cyclescope_measure::{Acquisition, CODE_MOST, Plan, Precision, Standing, counts, require_room};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io;
+
+pub use super::subject::Subject;
+
+/// Its name.
+pub const NAME: &str = "run";
+
+/// How it is found.
+pub const INFO: StudyInfo = StudyInfo {
+    name: NAME,
+    about: "what a snippet costs",
+    restore: |container| Ok(Box::new(RunStudy::restore(container)?)),
+    plain: None,
+};
+
+/// Core cycles of a call up to which it is measured both where calls overlap and where they do not. What overlaps is what the
+/// reorder buffer holds, some hundred instructions: little of a longer call. It is a measurement of its own, since calls of both
+/// kinds in turns would leave each half the time to train predictors.
+const SHORT_CYCLES: f64 = 4_000.0;
+
+/// A snippet to measure.
+pub struct RunStudy {
+    plan: RunPlan,
+    open: Open,
+    /// The measurement.
+    pub run: Option<Run>,
+    /// The result.
+    pub found: Option<RunRecord>,
+    /// More about the fault that ended it.
+    pub fault: Option<FaultReport>,
+    lock: Option<LockState>,
+}
+
+/// What decides the course of a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RunPlan {
+    /// How each is measured.
+    plan: Plan,
+    /// The precision without which the result is too noisy.
+    asked: Precision,
+    /// What is measured.
+    subject: SavedSubject,
+    /// What it is compared with, in the same rounds.
+    #[serde(default)]
+    versus: Option<SavedSubject>,
+    /// Whether the readings of one more layout are part of the result.
+    #[serde(default)]
+    counts: bool,
+    /// What each call of a function waits for.
+    #[serde(default)]
+    serialized: Option<Serialized>,
+    /// The same calls waiting for what [`Serialized::beside`] says, to be measured too where a call is short and nothing is
+    /// compared.
+    #[serde(default)]
+    beside: Option<SavedSubject>,
+    /// The name of the function that runs before each call.
+    #[serde(default)]
+    setup: Option<String>,
+    cpu: u32,
+    cpu_model: String,
+    repro: String,
+}
+
+impl RunStudy {
+    /// Of a snippet, with an executor of this machine. `repro` is the command that repeats it.
+    pub fn new(
+        subject: &Subject,
+        plan: Plan,
+        asked: Precision,
+        machine: &Machine,
+        repro: String,
+        open: Open,
+    ) -> RunStudy {
+        let (cpu, cpu_model) = (machine.target_cpu(), machine.cpu.name());
+        let plan = RunPlan {
+            plan,
+            asked,
+            subject: subject.into(),
+            versus: None,
+            counts: false,
+            serialized: None,
+            beside: None,
+            setup: None,
+            cpu,
+            cpu_model,
+            repro,
+        };
+        RunStudy::of(plan, open)
+    }
+
+    /// The same beside another subject, and the difference of the two.
+    pub fn versus(mut self, other: Option<&Subject>) -> RunStudy {
+        self.plan.versus = other.map(SavedSubject::from);
+        self
+    }
+
+    /// The same with the readings of one more layout, where they are wanted.
+    pub fn with_counts(mut self, wanted: bool) -> RunStudy {
+        self.plan.counts = wanted;
+        self
+    }
+
+    /// The same where each call of a function waits for something, as its snippets say, and beside it, where a call is
+    /// short, calls that wait for what [`Serialized::beside`] says.
+    pub fn with_serialized(mut self, serialized: Option<Serialized>, beside: Option<&Subject>) -> RunStudy {
+        self.plan.serialized = serialized;
+        self.plan.beside = beside.map(SavedSubject::from);
+        self
+    }
+
+    /// The same within half the time: one of two passes, from 0, which have layouts of their own and, of a function, begin with
+    /// other addresses.
+    pub(super) fn half(&self, pass: usize) -> RunStudy {
+        let mut saved = self.plan.clone();
+        let Plan { budget, layouts, layouts_most, seed, .. } = &mut saved.plan;
+        *budget /= 2;
+        *layouts = layouts.div_ceil(2);
+        *layouts_most = layouts_most.div_ceil(2).max(*layouts);
+        if pass > 0 {
+            *seed = mix(*seed, pass as u64);
+            let subjects = [Some(&mut saved.subject), saved.versus.as_mut(), saved.beside.as_mut()];
+            subjects.into_iter().flatten().for_each(SavedSubject::begin_in_the_middle);
+        }
+        RunStudy::of(saved, closed())
+    }
+
+    /// The same where a function of this name runs before each call, as its snippets say.
+    pub fn with_setup(mut self, name: Option<String>) -> RunStudy {
+        self.plan.setup = name;
+        self
+    }
+
+    /// Whether the readings of one more layout are wanted.
+    pub fn has_counts(&self) -> bool {
+        self.plan.counts
+    }
+
+    fn of(plan: RunPlan, open: Open) -> RunStudy {
+        RunStudy { plan, open, run: None, found: None, fault: None, lock: None }
+    }
+
+    /// What decides its course.
+    pub(super) fn saved(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// The run of a plan that may come from anywhere.
+    pub(super) fn restored(plan: RunPlan) -> Result<RunStudy, ContainerError> {
+        if let Some(field) = plan.plan.unsound() {
+            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
+        }
+        plan.beside.as_ref().map(SavedSubject::subject).transpose()?;
+        let study = RunStudy::of(plan, closed());
+        let subjects = study.subjects()?;
+        for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
+            if study.how().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
+                return Err(ContainerError::fact("plan.unit", "it is out of its range"));
+            }
+        }
+        Ok(study)
+    }
+
+    /// Measures with an executor that is open.
+    pub(super) fn measured(
+        &mut self,
+        executor: &mut dyn Executor,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<RunRecord, Error> {
+        let result = self.all(executor, answers, follow);
+        self.fault = executor.last_fault().cloned();
+        Ok(RunRecord { repro: self.plan.repro.clone(), ..result? })
+    }
+
+    /// Whether a call of a function is measured, which lives in a library.
+    pub fn is_of_function(&self) -> bool {
+        self.plan.subject.is_of_function()
+    }
+
+    /// How it is measured.
+    pub fn how(&self) -> &Plan {
+        &self.plan.plan
+    }
+
+    /// The CPU that it is measured on.
+    pub fn cpu(&self) -> u32 {
+        self.plan.cpu
+    }
+
+    /// The precision without which the result is too noisy.
+    pub fn asked(&self) -> Precision {
+        self.plan.asked
+    }
+
+    /// What is measured, and what it is compared with.
+    ///
+    /// # Errors
+    ///
+    /// Where a manifest does not hold its code.
+    pub fn subjects(&self) -> Result<Vec<Subject>, ContainerError> {
+        [Some(&self.plan.subject), self.plan.versus.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(SavedSubject::subject)
+            .collect()
+    }
+
+    /// What a call costs that waits for something else, where a call is short.
+    fn cost_beside(
+        &self,
+        run: &Run,
+        executor: &mut dyn Executor,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<Option<Quantity>, Error> {
+        let RunPlan { plan, beside, versus, .. } = &self.plan;
+        let one_cost = versus.is_some() || plan.cold.is_any();
+        let Some(beside) = beside.as_ref().filter(|_| !one_cost) else { return Ok(None) };
+        if run.cost().is_none_or(|cost| cost.value > SHORT_CYCLES) {
+            return Ok(None);
+        }
+        let question = Asked::of([beside.subject().map_err(no_code)?]).question();
+        let Acquisition { training, warm_up, .. } = &*run.measurement.acquisition;
+        // Where training changes nothing it need not be tried again.
+        let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };
+        let plan = Plan { warm_up, ..plan.clone() };
+        let watch = &mut |standing| tell(standing, follow);
+        let runs = run_all(answers, executor, &question, &plan, self.plan.asked, watch)?;
+        let cost = runs[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles).at_least_zero());
+        Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
+    }
+
+    fn all(
+        &mut self,
+        executor: &mut dyn Executor,
+        answers: &Answers,
+        follow: &mut dyn Follow,
+    ) -> Result<RunRecord, Error> {
+        let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
+        let subjects = self.subjects().map_err(no_code)?;
+        for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
+            snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
+        }
+        let asked = Asked::of(subjects);
+        let question = if self.plan.versus.is_some() { asked.compared() } else { asked.question() };
+        let watch = &mut |standing| tell(standing, follow);
+        let runs = run_all(answers, executor, &question, plan, self.plan.asked, watch)?;
+        let facts = |run: usize| {
+            let (snippet, _) = asked.subjects[run].weights().next().expect("a subject has a snippet");
+            let snippet = &question.snippets()[snippet][0];
+            Facts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
+        };
+        let is_of_function = self.is_of_function();
+        let record_of = |run: usize| {
+            let mut record = runs[run].record(&facts(run));
+            if is_of_function {
+                record.not_negative();
+            }
+            record
+        };
+        let mut record = record_of(0);
+        record.addresses = is_of_function.then(|| question.snippets()[0].len());
+        record.empty_call = asked.empty_call.and_then(|empty| {
+            let empty = Contrast::new([(empty, 1.0)]);
+            let estimate = runs[0].measurement.estimate_of(&empty, plan.confidence)?;
+            Some(Quantity::new(estimate.cost, Unit::CoreCycles))
+        });
+        if let [one, other, difference] = &runs[..] {
+            record.versus = Some(versus([one, other, difference], &record_of(1)));
+            record.caveats.extend(further_caveats(&record.caveats, other));
+        }
+        record.serialized = self.plan.serialized;
+        record.setup = self.plan.setup.clone();
+        if is_of_function {
+            record.name_costs(self.cost_beside(&runs[0], executor, answers, follow)?);
+        }
+        if self.plan.counts {
+            let acquisition = &runs[0].measurement.acquisition;
+            record.counts = Some(counts(executor, &question, plan, acquisition)?);
+        }
+        self.run = runs.into_iter().next();
+        Ok(record)
+    }
+}
+
+fn no_code(error: ContainerError) -> RunError {
+    RunError::Replay { how: error.to_string() }
+}
+
+/// Seconds after which someone who waits wonders.
+const LONG_S: f64 = 2.0;
+
+/// Tells how far a measurement has come that takes long. It has no part to end after.
+fn tell(standing: Standing, follow: &mut dyn Follow) {
+    if standing.seconds() >= LONG_S {
+        let Standing { done, total, .. } = standing;
+        let message = format!("{total} layouts, about {:.0} s", standing.seconds());
+        let _ = follow.progress(Progress { done: done as u64, total: total as u64, message });
+    }
+}
+
+impl Study for RunStudy {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn plan(&self) -> io::Result<Value> {
+        plain(&self.plan)
+    }
+
+    fn restore(container: &Container) -> Result<RunStudy, ContainerError> {
+        container.require_finished()?;
+        RunStudy::restored(container.facts()?)
+    }
+
+    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
+        let mut executor = answers.executor(|| (self.open)())?;
+        let result = self.measured(executor.as_mut(), answers, follow);
+        self.lock = executor.lock_state().cloned();
+        let record = result?;
+        going(follow.record(Record::new(NAME, &record)))?;
+        self.found = Some(record);
+        Ok(())
+    }
+
+    fn lock_state(&self) -> Option<&LockState> {
+        self.lock.as_ref()
+    }
+}

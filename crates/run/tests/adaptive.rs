@@ -1,0 +1,315 @@
+//! What the measurement does by itself: outgrow buffers, wait for predictors, add layouts, give up in time.
+
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use cyclescope_measure::result::caveat::{Code, caveats};
+use cyclescope_measure::{
+    Acquisition, Lengthen, Measurement, Plan, Precision, Question, Standing, measure, measure_watched, modes,
+};
+use cyclescope_sim::{
+    Buffer, Fault, Frequency, LayoutEffects, Learning, Mode, Scenario, Simulated, Training,
+};
+use std::time::Duration;
+
+const PRECISION: Precision = Precision { cycles: 0.01, share: 0.005, cap: None };
+
+fn plan() -> Plan {
+    Plan {
+        imul_latency: Some(3.0),
+        adders: Some(5),
+        rounds: 12,
+        rounds_least: 12,
+        layouts: 16,
+        layouts_most: 256,
+        precision: PRECISION,
+        budget: Duration::from_secs(3600),
+        seed: 1,
+        ..Plan::simulated()
+    }
+}
+
+/// Never executed: the simulated machine knows costs and no instructions.
+fn snippet() -> Snippet {
+    Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
+}
+
+fn run(scenario: Scenario, plan: &Plan) -> Measurement {
+    measure(&mut Simulated::new(scenario, 7), &snippet(), plan).unwrap()
+}
+
+fn codes(measurement: &Measurement) -> Vec<Code> {
+    caveats(measurement, PRECISION).iter().map(|caveat| caveat.code).collect()
+}
+
+#[test]
+fn a_buffer_longer_than_the_first_body_is_outgrown() {
+    let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
+    let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &plan());
+    let cost = result.estimate.as_ref().unwrap().cost;
+    assert!(result.acquisition.units[0] >= 400, "u = {}", result.acquisition.units[0]);
+    assert!(cost.contains(41.8) && cost.half_width() < 0.3, "{cost:?}");
+    assert!(!codes(&result).contains(&Code::Nonlinear));
+}
+
+#[test]
+fn a_cost_that_is_never_proportional_is_refused() {
+    let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
+    let fixed = Plan { unit: Some(100), ..plan() };
+    let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &fixed);
+    assert!(!result.linear && codes(&result).contains(&Code::Nonlinear));
+}
+
+#[test]
+fn predictors_are_given_time_to_learn() {
+    // Twenty calls of each body are slower, and longer bodies by more: what is learnt is learnt for each copy.
+    let training = Training { calls: 20, extra: 900.0 };
+    let scenario = Scenario { training, ..Scenario::default() };
+    let truth = scenario.cost;
+    let result = run(scenario, &plan());
+    assert!(result.estimate.unwrap().cost.contains(truth));
+}
+
+/// Sixteen layouts of a function of 2 000 cycles on a machine that knows it after a number of calls.
+fn learnt(learning: Option<Learning>, seed: u64) -> Measurement {
+    learnt_on(Scenario { learning, ..Scenario::default() }, seed).unwrap()
+}
+
+fn learnt_on(scenario: Scenario, seed: u64) -> Result<Measurement, RunError> {
+    let scenario = Scenario { cost: 2000.0, ..scenario };
+    let (lengthen, budget) = (Lengthen::Iterations, Duration::from_millis(640));
+    let plan = Plan { lengthen, budget, layouts_most: 64, ..plan() };
+    measure(&mut Simulated::new(scenario, seed), &snippet(), &plan)
+}
+
+#[test]
+fn a_function_whose_predictors_learn_slowly_is_trained() {
+    for (repeats, seed) in
+        [20_000.0, 100_000.0].into_iter().flat_map(|repeats| (0..8).map(move |seed| (repeats, seed)))
+    {
+        let result = learnt(Some(Learning { repeats, saving: 0.2 }), seed);
+        let cost = result.estimate.as_ref().unwrap().cost;
+        assert!(result.acquisition.training.is_some_and(|calls| calls > 100_000));
+        assert!(cost.contains(1600.0) && cost.half_width() < 20.0, "{repeats} {seed} {cost:?}");
+    }
+}
+
+#[test]
+fn a_function_that_training_does_not_change_is_not_trained() {
+    // None to learn, learnt at once, and learnt later than any training.
+    let never =
+        [None, Some(Learning { repeats: 1.0, saving: 0.2 }), Some(Learning { repeats: 1e9, saving: 0.2 })];
+    for (learning, cost) in never.into_iter().zip([2000.0, 1600.0, 2000.0]) {
+        let result = learnt(learning, 3);
+        assert_eq!(result.acquisition.training, None, "{learning:?}");
+        assert!(result.estimate.unwrap().cost.contains(cost));
+    }
+}
+
+#[test]
+fn a_function_that_training_makes_slower_is_measured_without() {
+    let result = learnt(Some(Learning { repeats: 200_000.0, saving: -0.1 }), 3);
+    assert_eq!(result.acquisition.training, None);
+    assert!(result.untrained.is_none() && result.estimate.unwrap().cost.contains(2000.0));
+}
+
+#[test]
+fn a_function_that_fails_in_training_is_measured_without() {
+    let error = RunError::Hung { deadline_ms: 7 };
+    let learning = Some(Learning { repeats: 200_000.0, saving: 0.2 });
+    let runs = (17..100).filter_map(|after| {
+        let fault = Some(Fault { after, error: error.clone() });
+        learnt_on(Scenario { learning, fault, ..Scenario::default() }, 3).ok()
+    });
+    // In the trial, which has seventeen batches for each layout, and in the layouts after it.
+    let failed: Vec<Measurement> = runs.filter(|run| run.untrainable.is_some()).collect();
+    assert!(failed.len() >= 30, "{}", failed.len());
+    for run in failed {
+        assert!(run.estimate.as_ref().is_some_and(|found| found.cost.contains(2000.0)));
+        assert_eq!((&run.untrainable, run.acquisition.training), (&Some(error.clone()), None));
+        assert!(codes(&run).contains(&Code::NotTrained));
+    }
+}
+
+#[test]
+fn what_differs_between_measurements_is_inside_a_functions_interval() {
+    const RUNS: u64 = 60;
+    let holds = |seed: &u64| {
+        let scenario = Scenario { cost: 2000.0, between: 0.003, ..Scenario::default() };
+        let plan = Plan { lengthen: Lengthen::Iterations, ..plan() };
+        let found = measure(&mut Simulated::new(scenario, *seed), &snippet(), &plan).unwrap();
+        found.estimate.unwrap().cost.contains(2000.0)
+    };
+    let held = (0..RUNS).filter(holds).count();
+    // 57 of 60 are expected; fewer than 52 are met once in 350 such tests if 95 % of the intervals hold it.
+    assert!(held >= 52, "{held} of {RUNS}");
+}
+
+#[test]
+fn layouts_are_added_until_the_interval_is_narrow() {
+    let scenario = Scenario { step: 100, ..Scenario::default() };
+    let result = run(scenario.clone(), &Plan { step: 100.0, layouts_most: 4096, ..plan() });
+    assert!(result.acquisition.layouts.len() > 16);
+    assert!(!codes(&result).contains(&Code::IntervalNotReached));
+    let few = Plan { step: 100.0, layouts_most: 16, ..plan() };
+    let result = run(scenario, &few);
+    assert_eq!(result.acquisition.layouts.len(), 16);
+    assert!(codes(&result).contains(&Code::IntervalNotReached));
+}
+
+/// What the first accesses find is what the init code left, and no cost of a walk.
+#[test]
+fn what_init_code_wrote_is_walked_through_many_times() {
+    let parsed = |text: &str| Snippet::parse(text).unwrap().code().to_vec();
+    let laps = |snippet: &str, stores: usize, plan: &Plan| {
+        let init = parsed("mov [r14], rax").repeat(stores);
+        let snippet = Snippet::new(parsed(snippet), init, "simulated");
+        let result = measure(&mut Simulated::new(Scenario::default(), 7), &snippet, plan).unwrap();
+        let Acquisition { units, shape, .. } = &*result.acquisition;
+        (units[0] as u64 * shape.loop_count) as f64 / stores as f64
+    };
+    let chase = "mov r14, [r14]";
+    assert!(
+        laps(chase, 2048, &plan()) >= 4.0 && laps("add rax, [r14]; add rbx, [r14]", 2048, &plan()) >= 2.0
+    );
+    // Copies that do not read it, that the loop's register is in, or whose number is given.
+    assert!(laps("imul rax, rax", 2048, &plan()) < 1.0);
+    assert!(laps("mov r15, [r14]", 2048, &plan()) < 3.0);
+    assert!(laps(chase, 2048, &Plan { unit: Some(10), ..plan() }) < 0.1);
+    // Where the shortest body walks through all of it, there is no loop.
+    assert!(laps(chase, 64, &plan()) < 4.0);
+}
+
+#[test]
+fn a_budget_of_nothing_still_gives_some_layouts() {
+    let result = run(Scenario::default(), &Plan { budget: Duration::ZERO, ..plan() });
+    assert!((6..=16).contains(&result.acquisition.layouts.len()));
+}
+
+#[test]
+fn a_long_measurement_tells_beforehand_how_long_it_takes() {
+    let told = |cost| {
+        let mut executor = Simulated::new(Scenario { cost, ..Scenario::default() }, 7);
+        let plan = Plan { budget: Duration::from_millis(160), ..plan() };
+        let mut told = Vec::new();
+        let watch = &mut |standing: Standing| told.push(standing);
+        measure_watched(&mut executor, &Question::of(snippet()), &plan, watch).unwrap();
+        told
+    };
+    let long = told(3e7);
+    assert!(long.iter().all(|standing| standing.done < standing.total), "{long:?}");
+    assert!(long[0].done == 0 && long[0].total >= 6, "{long:?}");
+    assert!(long.windows(2).all(|two| [two[0].done + 1, 0].contains(&two[1].done)), "{long:?}");
+    // Three untimed rounds and some timed ones of seven copies, on a core of some gigahertz.
+    let least = f64::from(3 + plan().rounds_least) * 7.0 * 3e7 / 5e9;
+    let most = f64::from(3 + plan().rounds) * 7.0 * 3e7 / 2e9;
+    assert!((least..most).contains(&long[0].layout_s), "{least} to {most}: {:?}", long[0]);
+    assert_eq!(long[0].seconds(), long[0].total as f64 * long[0].layout_s);
+    assert!(told(3.0)[0].seconds() < 0.2);
+}
+
+#[test]
+fn the_latency_of_imul_is_found_where_it_is_not_known() {
+    let unknown = Plan { imul_latency: None, adders: None, ..plan() };
+    let scenario = Scenario::default();
+    let truth = scenario.cost;
+    let result = run(scenario, &unknown);
+    assert_eq!(result.acquisition.shape.imul_latency, 3.0);
+    assert!(result.estimate.unwrap().cost.contains(truth));
+}
+
+#[test]
+fn a_wrong_latency_of_imul_shows() {
+    let wrong = Plan { imul_latency: Some(4.0), ..plan() };
+    assert!(codes(&run(Scenario::default(), &wrong)).contains(&Code::RulersDisagree));
+}
+
+#[test]
+fn rulers_that_disagree_by_more_than_the_interval_give_no_number() {
+    let cost = |latency| {
+        let plan = Plan { imul_latency: Some(latency), ..plan() };
+        let mut executor = Simulated::new(Scenario::default(), 7);
+        let run = cyclescope_run::run(&mut executor, &snippet(), &plan, PRECISION).unwrap();
+        let told = run.caveats.iter().any(|caveat| caveat.code == Code::RulersDisagree);
+        assert_eq!(told, run.cost().is_none(), "{latency}: {:?}", run.caveats);
+        assert_eq!(told, run.is_noisy(), "{latency}: {:?}", run.caveats);
+        run.cost()
+    };
+    // The simulated core's is 3. A disagreement of 0.1 % is within what plans aim at, one of 0.8 % was no caveat once.
+    assert!(cost(3.0).is_some() && cost(3.003).is_some());
+    for wrong in [2.976, 3.024, 4.0] {
+        assert_eq!(cost(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_number() {
+    let value = || run(Scenario::default(), &plan()).estimate.unwrap().cost.value;
+    assert_eq!(value().to_bits(), value().to_bits());
+}
+
+/// Caveats of one scenario over some seeds.
+fn caveats_of(scenario: &Scenario, code: Code) -> usize {
+    let found = (0..12).filter(|seed| {
+        let mut executor = Simulated::new(scenario.clone(), 100 + seed);
+        let plan = Plan { seed: *seed, step: scenario.step as f64, ..plan() };
+        let result = measure(&mut executor, &snippet(), &plan).unwrap();
+        codes(&result).contains(&code)
+    });
+    found.count()
+}
+
+#[test]
+fn a_frequency_that_the_ruler_follows_is_no_caveat() {
+    let drift = Scenario::preset("drift").unwrap();
+    let jumps = Scenario::preset("jumps").unwrap();
+    let far = Scenario { frequency: Frequency { drift: 0.02, jump_rate: 1e-6 }, ..Scenario::default() };
+    for scenario in [drift, jumps, far] {
+        let result = run(scenario.clone(), &plan());
+        assert!(result.estimate.unwrap().cost.contains(scenario.cost));
+        assert_eq!(caveats_of(&scenario, Code::FrequencyMoved), 0, "{:?}", scenario.frequency);
+    }
+}
+
+#[test]
+fn a_frequency_that_jumps_in_every_round_is_a_caveat() {
+    let frequency = Frequency { drift: 0.0, jump_rate: 2e-4 };
+    assert_eq!(caveats_of(&Scenario { frequency, ..Scenario::default() }, Code::FrequencyMoved), 12);
+}
+
+#[test]
+fn a_cost_that_depends_on_the_placement_is_a_caveat_and_noise_is_none() {
+    let layout = LayoutEffects { relative: 0.08, ..LayoutEffects::default() };
+    let placed = Scenario { layout, ..Scenario::default() };
+    assert_eq!(caveats_of(&placed, Code::LayoutDependent), 12);
+    let noisy = Scenario { step: 100, cost: 0.3, ..Scenario::default() };
+    assert_eq!(caveats_of(&noisy, Code::LayoutDependent), 0);
+    let told = |plan: &Plan| {
+        let found = caveats(&run(placed.clone(), plan), PRECISION);
+        found.into_iter().find(|caveat| caveat.code == Code::LayoutDependent).unwrap().text
+    };
+    let looped = Plan { loop_count: Some(1000), ..plan() };
+    assert!(told(&looped).contains("--unroll"), "{}", told(&looped));
+    assert!(!told(&plan()).contains("--unroll"));
+    assert!(!told(&Plan { unit: Some(100), ..looped }).contains("--unroll"));
+}
+
+#[test]
+fn a_mode_that_the_interval_covers_is_no_caveat() {
+    let mode = Some(Mode { probability: 0.3, factor: 1.3, by_program: false });
+    let layout = LayoutEffects { mode, ..LayoutEffects::default() };
+    assert!(caveats_of(&Scenario { layout, ..Scenario::default() }, Code::TwoModes) >= 11);
+    let mut result = run(Scenario::default(), &plan());
+    let estimate = result.estimate.as_mut().unwrap();
+    let cluster = |share| modes::Mode { cost: estimate.cost, share };
+    estimate.modes = vec![cluster(0.99), cluster(0.01)];
+    assert!(codes(&result).is_empty(), "the mean over all layouts is in the interval");
+}
+
+#[test]
+fn faults_come_through() {
+    let error = RunError::Hung { deadline_ms: 5 };
+    let fault = Some(Fault { after: 1, error: error.clone() });
+    let scenario = Scenario { fault, ..Scenario::default() };
+    let result = measure(&mut Simulated::new(scenario, 7), &snippet(), &plan());
+    assert_eq!(result.map(|_| ()), Err(error));
+}

@@ -1,0 +1,219 @@
+//! The parameters of a simulated machine: every disturbance observed on real machines, as plain data.
+//!
+//! A field at zero (or `None`) switches its disturbance off; [`Scenario::default`] is a machine without any.
+
+use cyclescope_core::error::RunError;
+
+/// A simulated machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// Readings of the TSC are multiples of this many ticks.
+    pub step: u64,
+    /// Nominal core cycles per TSC tick.
+    pub ratio: f64,
+    /// Ticks of the TSC in one second; used for the batch's deadline only.
+    pub hertz: f64,
+    /// Each reading is late by up to this many ticks, uniformly.
+    pub jitter: f64,
+    /// Before each call passes a random time of up to this many ticks.
+    pub delay: f64,
+    /// Cost of the empty pair of readings in core cycles.
+    pub overhead: f64,
+    /// Cost of entry and exit of a body in core cycles, the same for all programs.
+    pub boundary: f64,
+    /// By how many core cycles the boundary of each length of a snippet differs at most, up or down, in each
+    /// layout anew.
+    pub boundary_spread: f64,
+    /// Core cycles by which the long `imul` ruler differs from its chain in every layout alike: an error of the
+    /// instrument that no number of layouts reveals.
+    pub ruler_boundary: f64,
+    /// Core cycles of one copy of any snippet that is neither the ruler's nor in `costs`.
+    pub cost: f64,
+    /// Core cycles of one copy of particular snippets.
+    pub costs: Vec<(Vec<u8>, f64)>,
+    /// Core cycles of `imul r64, r64`.
+    pub imul_latency: u32,
+    /// Independent additions that the core starts in one cycle.
+    pub adds_per_cycle: f64,
+    /// Core cycles of each body that overlap with the pair's overhead.
+    pub slack: f64,
+    /// Smallest duration of a loop's iteration in core cycles; shorter bodies cost no more.
+    pub loop_floor: f64,
+    /// A buffer that takes the first copies of a snippet at a lower cost.
+    pub buffer: Option<Buffer>,
+    /// Effect of code placement on a snippet's cost.
+    pub layout: LayoutEffects,
+    /// The first calls of each program in each layout are slower.
+    pub training: Training,
+    /// Predictors that learn a snippet late, and forget it with the worker's process.
+    pub learning: Option<Learning>,
+    /// Standard deviation of a factor around 1 on the snippet's cost, which is another one on each simulated machine.
+    pub between: f64,
+    /// Changes of the core's frequency.
+    pub frequency: Frequency,
+    /// Interrupts.
+    pub interrupts: Gaps,
+    /// Time that the hypervisor gives to others.
+    pub steal: Gaps,
+    /// Disturbances of ruler calls alone.
+    pub ruler_hits: Hits,
+    /// A busy sibling on the same core.
+    pub sibling: Option<Sibling>,
+    /// Ticks that are added to each call.
+    pub noise: Noise,
+    /// A batch that fails.
+    pub fault: Option<Fault>,
+}
+
+/// Copies that a buffer takes at a lower cost, such as non-temporal stores: `movnti` costs 1.87 cycles up to
+/// 40 copies, then 41.8. The buffer is empty again at the next call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Buffer {
+    /// Copies that fit.
+    pub copies: f64,
+    /// Core cycles of a copy that fits.
+    pub cost: f64,
+}
+
+/// Effects of code placement. The effect of a layout is the same each time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LayoutEffects {
+    /// Standard deviation of a factor around 1 on the snippet's cost.
+    pub relative: f64,
+    /// Standard deviation of the change of each copy's cost, in core cycles.
+    pub absolute: f64,
+    /// A second scheduling mode.
+    pub mode: Option<Mode>,
+}
+
+/// A scheduling mode that some layouts fall into.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mode {
+    /// The share of layouts.
+    pub probability: f64,
+    /// The cost in this mode, divided by the usual cost.
+    pub factor: f64,
+    /// Whether each program of a layout is in the mode independently, instead of all together.
+    pub by_program: bool,
+}
+
+/// First calls that are slower: predictors and caches train.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Training {
+    /// Number of slower calls.
+    pub calls: u32,
+    /// Core cycles by which the first call is slower; the delay decreases in equal steps.
+    pub extra: f64,
+}
+
+/// Predictors that learn a snippet's branches at a random time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Learning {
+    /// Mean number of repeats after which they have learnt; the numbers have an exponential distribution.
+    pub repeats: f64,
+    /// The share of the cost that this saves.
+    pub saving: f64,
+}
+
+/// Movements of the core's frequency around its nominal value.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Frequency {
+    /// Standard deviation of the relative change within a million ticks: a random walk, held within 10 %.
+    pub drift: f64,
+    /// Jumps per tick. Each leads to a frequency 5 to 15 % above or below the nominal one.
+    pub jump_rate: f64,
+}
+
+/// Gaps in execution at random times.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Gaps {
+    /// Gaps per tick.
+    pub rate: f64,
+    /// Mean length in ticks; lengths are uniform from a half to one and a half of it.
+    pub ticks: f64,
+}
+
+/// Calls that take longer with some probability.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Hits {
+    /// The probability of each call.
+    pub probability: f64,
+    /// Mean length in ticks; lengths are uniform from a half to one and a half of it.
+    pub ticks: f64,
+}
+
+/// A sibling on the same core that is busy for periods. In these a chain of `add` takes 1 % longer, one of `imul`
+/// 0.4 %, and the width sentinel 50 %.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sibling {
+    /// Mean length of a busy period, in ticks.
+    pub busy: f64,
+    /// Mean time between two busy periods, in ticks.
+    pub idle: f64,
+    /// Share by which the snippet takes longer in a busy period.
+    pub snippet: f64,
+}
+
+/// Ticks that are added to each call.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Noise {
+    /// None.
+    #[default]
+    None,
+    /// A log-normal number of ticks, to some of the calls.
+    LogNormal {
+        /// The share of calls.
+        probability: f64,
+        /// The median number of ticks.
+        median: f64,
+        /// Standard deviation of its logarithm.
+        sigma: f64,
+    },
+    /// Recorded residuals of real samples in their order, from a random start, repeated. Negative ones shorten a call,
+    /// at most by its overhead.
+    Replayed(Vec<f64>),
+}
+
+/// A batch that fails.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// Number of batches that succeed before.
+    pub after: u32,
+    /// The error that later batches return.
+    pub error: RunError,
+}
+
+impl Default for Scenario {
+    /// A machine without disturbances: TSC in steps of one tick, core at 3.7 GHz over a TSC of 2.596 GHz.
+    fn default() -> Scenario {
+        Scenario {
+            step: 1,
+            ratio: 1.425_031,
+            hertz: 2.596e9,
+            jitter: 0.0,
+            delay: 400.0,
+            overhead: 105.3,
+            boundary: 14.6,
+            boundary_spread: 0.0,
+            ruler_boundary: 0.0,
+            cost: 3.07,
+            costs: Vec::new(),
+            imul_latency: 3,
+            adds_per_cycle: 5.0,
+            slack: 0.0,
+            loop_floor: 0.0,
+            buffer: None,
+            layout: LayoutEffects::default(),
+            training: Training::default(),
+            learning: None,
+            between: 0.0,
+            frequency: Frequency::default(),
+            interrupts: Gaps::default(),
+            steal: Gaps::default(),
+            ruler_hits: Hits::default(),
+            sibling: None,
+            noise: Noise::None,
+            fault: None,
+        }
+    }
+}

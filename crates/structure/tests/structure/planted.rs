@@ -1,0 +1,146 @@
+//! The check itself, on small crates with planted faults.
+
+use crate::arrows::{Arrows, arrows};
+use crate::order::{circles_of_files, circles_of_rooms, upward};
+use crate::source::Source;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The arrows of a crate of these files, `lib.rs` among them.
+fn planted(files: &[(&str, &str)]) -> Arrows {
+    let read = |file: &Path| {
+        files
+            .iter()
+            .find(|(name, _)| Path::new("src").join(name) == file)
+            .map(|(_, text)| (*text).to_string())
+    };
+    arrows(&Source::read(Path::new("src/lib.rs"), &read), &BTreeSet::new())
+}
+
+/// The names that one file takes from another.
+fn names(arrows: &Arrows, from: &str, to: &str) -> Vec<String> {
+    let all = arrows.get(&Path::new("src").join(from));
+    let names = all.and_then(|all| all.get(&Path::new("src").join(to)));
+    names.into_iter().flatten().cloned().collect()
+}
+
+const TWO: &str = "mod a; mod b;";
+
+#[test]
+fn a_circle_is_found_with_the_names_that_tie_it() {
+    let arrows = planted(&[
+        ("lib.rs", TWO),
+        ("a.rs", "use crate::b::B; pub struct A(B);"),
+        ("b.rs", "pub struct B; pub fn back() { let _ = super::a::A::default(); }"),
+    ]);
+    let circles = circles_of_files(&arrows);
+    assert_eq!(circles, ["a circle of 2 files\n  src/a.rs -> src/b.rs: B\n  src/b.rs -> src/a.rs: A\n"]);
+}
+
+#[test]
+fn a_longer_circle_is_one() {
+    let arrows = planted(&[
+        ("lib.rs", "mod a; mod b; mod c; mod d;"),
+        ("a.rs", "use crate::b::b; pub fn a() { b() }"),
+        ("b.rs", "use crate::c::c; pub fn b() { c() }"),
+        ("c.rs", "use crate::a::a; pub fn c() { a() }"),
+        ("d.rs", "use crate::a::a; pub fn d() { a() }"),
+    ]);
+    let circles = circles_of_files(&arrows);
+    assert_eq!(circles.len(), 1);
+    assert!(!circles[0].contains("d.rs"), "{}", circles[0]);
+}
+
+#[test]
+fn a_way_in_one_direction_is_no_circle() {
+    let arrows =
+        planted(&[("lib.rs", TWO), ("a.rs", "use crate::b::B; pub struct A(B);"), ("b.rs", "pub struct B;")]);
+    assert_eq!(names(&arrows, "a.rs", "b.rs"), ["B"]);
+    assert!(circles_of_files(&arrows).is_empty());
+}
+
+#[test]
+fn a_parent_and_a_child_that_use_each_other_are_a_circle() {
+    let child = ("room/child.rs", "use super::Shared; pub fn of(_: &Shared) {}");
+    let circle = planted(&[
+        ("lib.rs", "mod room;"),
+        ("room/mod.rs", "mod child; pub struct Shared; pub fn run() { child::of(&Shared) }"),
+        child,
+    ]);
+    assert_eq!(circles_of_files(&circle).len(), 1);
+    // One that only declares its child and hands its name on uses nothing of it.
+    let face = planted(&[
+        ("lib.rs", "mod room;"),
+        ("room/mod.rs", "mod child; pub use child::of; pub struct Shared;"),
+        child,
+    ]);
+    assert!(circles_of_files(&face).is_empty());
+}
+
+#[test]
+fn names_are_followed_to_the_file_that_defines_them() {
+    let arrows = planted(&[
+        ("lib.rs", "pub mod user; mod room; pub mod other;"),
+        ("user.rs", "use crate::room::{Thing as Other, inner}; pub fn f(_: Other) { inner::g() }"),
+        ("room/mod.rs", "pub mod inner; pub use inner::Thing;"),
+        ("room/inner.rs", "pub struct Thing; pub fn g() {}"),
+        ("other.rs", "use crate::room::*; pub fn f(_: Thing) { assert!(inner::g() == ()); }"),
+    ]);
+    assert_eq!(names(&arrows, "user.rs", "room/inner.rs"), ["Thing", "g"]);
+    assert_eq!(names(&arrows, "other.rs", "room/inner.rs"), ["Thing", "g"]);
+    assert!(names(&arrows, "user.rs", "room/mod.rs").is_empty());
+}
+
+#[test]
+fn a_method_apart_from_its_type_is_an_arrow_to_its_file() {
+    let arrows = planted(&[
+        ("lib.rs", "mod a; mod b; mod c;"),
+        ("a.rs", "pub struct A;"),
+        (
+            "b.rs",
+            "use crate::a::A; impl A { pub fn apart(&self) {} fn hidden(&self) {} pub fn new() -> A { A } }",
+        ),
+        ("c.rs", "use crate::a::A; pub fn f(a: &A) { a.apart(); a.hidden(); let _ = A::new(); }"),
+    ]);
+    assert_eq!(names(&arrows, "c.rs", "b.rs"), ["A", "apart"]);
+}
+
+#[test]
+fn tests_may_use_anything() {
+    let arrows = planted(&[
+        ("lib.rs", TWO),
+        ("a.rs", "use crate::b::B; pub struct A(B);"),
+        ("b.rs", "pub struct B; #[cfg(test)] mod tests { use crate::a::A; fn f(_: A) {} }"),
+    ]);
+    assert!(circles_of_files(&arrows).is_empty());
+}
+
+#[test]
+fn rooms_in_a_circle_are_found_where_no_files_are() {
+    let arrows = planted(&[
+        ("lib.rs", "mod one; mod two;"),
+        ("one/mod.rs", "pub mod low; mod high;"),
+        ("one/low.rs", "pub struct Low;"),
+        ("one/high.rs", "use crate::two::middle::Middle; pub struct High(Middle);"),
+        ("two/mod.rs", "pub mod middle;"),
+        ("two/middle.rs", "use crate::one::low::Low; pub struct Middle(Low);"),
+    ]);
+    assert!(circles_of_files(&arrows).is_empty());
+    let circles = circles_of_rooms(&arrows, Path::new("src"));
+    assert_eq!(circles.len(), 1);
+    assert!(circles[0].starts_with("a circle of rooms in src: one, two\n"), "{}", circles[0]);
+}
+
+#[test]
+fn an_arrow_up_is_found_and_one_down_is_not() {
+    let arrows = planted(&[
+        ("lib.rs", "mod ground; mod roof;"),
+        ("ground.rs", "use crate::roof::Roof; pub struct Ground(Roof);"),
+        ("roof.rs", "pub struct Roof;"),
+    ]);
+    let found = upward(&arrows, Path::new("src"), &[&["ground"], &["roof"]]);
+    assert_eq!(found, ["an arrow up, from ground to roof\n  src/ground.rs -> src/roof.rs: Roof"]);
+    assert!(upward(&arrows, Path::new("src"), &[&["roof"], &["ground"]]).is_empty());
+    let unplaced = upward(&arrows, Path::new("src"), &[&["roof"]]);
+    assert_eq!(unplaced, ["the room ground has no place in the order of rooms"]);
+}

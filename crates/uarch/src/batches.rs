@@ -1,0 +1,362 @@
+//! How many events a core has on their way at once, by what a batch of them takes.
+//!
+//! Batches take about as long as one event while there is room for all of them. The first one without room waits until another one is over, and from
+//! there on all batches take longer by a good part of an event. Before that each event may cost a little, as a place in a queue. Where it costs more than
+//! a little from the first on, events follow each other at a pace that something else sets, and nobody sees how many there is room for.
+
+use super::cost::{CostPoint, Costs, settled};
+use super::record::{UarchRecord, WalkRecord};
+use super::test::Test;
+use super::test::batches::Batches;
+use super::test::walk::Walk;
+use super::verdict::{Kind, Verdict, Witness};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::{Interval, median};
+use cyclescope_core::unit::Unit;
+
+/// Parts of one event: by which batches that have room differ at most from a line, and by which all others are above it at least.
+const INSIDE: f64 = 0.15;
+const BEYOND: f64 = 0.25;
+/// Numbers of which a part of the batches has room, at most.
+const BETWEEN: usize = 1;
+/// The largest part of one event that all of a batch with room cost beside.
+const PACE_MOST: f64 = 0.5;
+/// Times that all is measured at most.
+const TIMES: usize = 3;
+/// Points of a line at least.
+const POINTS: usize = 2;
+/// By how much two ends may differ that are the same: a number, and a share.
+const SAME: f64 = 1.0;
+const SAME_SHARE: f64 = 0.05;
+
+/// The largest number of events that have room: of which all do, and of which a part does.
+type End = [usize; 2];
+
+/// Why there is no end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum No {
+    /// Each event costs too much from the first on.
+    Pace,
+    /// All batches have room.
+    End,
+    /// The curve rises in no one place.
+    Shape,
+}
+
+/// Measures batches of all numbers, and judges.
+pub(super) fn batches(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    batches: &'static Batches,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let one = match settled(core, &[&batches.one], 1) {
+        Err(RunError::Unavailable(reason)) => {
+            return Ok(vec![UarchRecord::without(test, test.name.to_string(), &reason, Unit::Count)]);
+        }
+        points => points?[0].map_or(f64::NAN, |point| point.cost),
+    };
+    let walks = batches.walks.iter().chain([&batches.beside.walk]);
+    let mut all: Vec<Measured> = walks.map(|walk| (walk, vec![Vec::new(); batches.counts.len()])).collect();
+    let mut times = 0;
+    loop {
+        measure(core, batches, &mut all)?;
+        times += 1;
+        let curves: Vec<_> = all.iter().map(|(walk, counts)| (*walk, middle(counts))).collect();
+        let ends: Vec<_> =
+            curves.iter().map(|(walk, points)| (walk.name, end(points, one, batches.part))).collect();
+        let (beside, ends) = ends.split_last().expect("the witness is one of them");
+        let witness = witness(beside.0, ends[0].1, batches, beside.1);
+        let verdict = judged(ends, Some(&witness), batches);
+        // What disturbed some batches is gone the next time.
+        if verdict.kind == Kind::Unclear && times < TIMES {
+            continue;
+        }
+        let mut record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
+        record.witnesses.push(witness);
+        let walked = curves.into_iter();
+        record.walks =
+            walked.map(|(walk, curve)| WalkRecord { name: walk.name, levels: Vec::new(), curve }).collect();
+        return Ok(vec![record]);
+    }
+}
+
+/// A program, and what was measured of it at each number.
+type Measured = (&'static Walk, Vec<Vec<CostPoint>>);
+
+/// Measures all programs once more at each number, in turns.
+fn measure(core: &mut dyn Costs, batches: &Batches, all: &mut [Measured]) -> Result<(), RunError> {
+    for (place, n) in batches.counts.iter().enumerate() {
+        for (walk, counts) in all.iter_mut() {
+            counts[place].extend(core.cost(walk, *n)?);
+        }
+    }
+    Ok(())
+}
+
+/// The middle one of what was measured at each number: a difference of two programs is as often too small as too large.
+fn middle(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
+    let one = |points: &Vec<CostPoint>| {
+        let mut points = points.clone();
+        points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
+        points.get(points.len().saturating_sub(1) / 2).copied()
+    };
+    counts.iter().filter_map(one).collect()
+}
+
+/// The number of events that have room in a curve, where one takes so long and the last one with room may take up to such a part of it longer.
+fn end(points: &[CostPoint], one: f64, part: f64) -> Result<End, No> {
+    // A batch that was disturbed is one alone.
+    let costs: Vec<f64> = (0..points.len())
+        .map(|at| match at {
+            0 => points[0].cost,
+            at if at + 1 == points.len() => points[at].cost,
+            at => median(&mut [points[at - 1].cost, points[at].cost, points[at + 1].cost]),
+        })
+        .collect();
+    let n = |at: usize| points[at].n as f64;
+    let known = one > 0.0 && points.len() > 2 * POINTS;
+    if !known {
+        return Err(No::Shape);
+    }
+    // The longest row of batches that have room.
+    for last in (POINTS - 1..points.len()).rev() {
+        let line = Line::of((0..=last).map(|at| (n(at), costs[at])).collect());
+        let above = |at: usize| (costs[at] - line.at(n(at))) / one;
+        let raw = |at: usize| (points[at].cost - line.at(n(at))) / one;
+        // One number without room between two that seem to have it is no disturbed one: another may have less to do for a reason of its own.
+        let inside = (0..=last).all(|at| above(at).abs() <= INSIDE) && raw(last) <= INSIDE;
+        let pace = line.slope * n(last) > PACE_MOST * one;
+        match (inside, pace) {
+            (true, _) if last + 1 == points.len() => return Err(if pace { No::Pace } else { No::End }),
+            (true, false) => {}
+            _ => continue,
+        }
+        let Some(first) = (last + 1..points.len()).find(|at| above(*at) >= BEYOND) else { continue };
+        let step = first <= last + 1 + BETWEEN && above(first) - above(last) >= BEYOND;
+        if step && (first..points.len()).all(|at| above(at) >= BEYOND) {
+            // The knee is the last number of which a part has room; all up to the next one that was tried may have it.
+            let partly = (last..points.len()).take_while(|at| raw(*at) < part).last().unwrap_or(last);
+            let next = points.get(partly + 1).map_or(points[partly].n, |next| next.n - 1);
+            return Ok([points[last].n, next.max(points[partly].n)]);
+        }
+    }
+    Err(No::Shape)
+}
+
+/// A line through points: the median slope, and the median height.
+struct Line {
+    slope: f64,
+    zero: f64,
+}
+
+impl Line {
+    fn of(points: Vec<(f64, f64)>) -> Line {
+        let pairs = points
+            .iter()
+            .enumerate()
+            .flat_map(|(place, one)| points[..place].iter().map(move |other| (one, other)));
+        let slope =
+            median(&mut pairs.map(|(one, other)| (one.1 - other.1) / (one.0 - other.0)).collect::<Vec<_>>());
+        // What comes earlier costs no more.
+        let slope = slope.max(0.0);
+        Line { slope, zero: median(&mut points.iter().map(|(n, cost)| cost - slope * n).collect::<Vec<_>>()) }
+    }
+
+    fn at(&self, n: f64) -> f64 {
+        self.zero + self.slope * n
+    }
+}
+
+fn same(one: End, other: End) -> bool {
+    let slack = |end: usize| SAME.max(SAME_SHARE * end as f64);
+    one[0] as f64 <= other[1] as f64 + slack(other[1]) && other[0] as f64 <= one[1] as f64 + slack(one[1])
+}
+
+/// Whether events that were there beforehand move the end by their number; none where there is no end, or they are too many of it.
+fn witness(
+    name: &'static str,
+    first: Result<End, No>,
+    batches: &Batches,
+    beside: Result<End, No>,
+) -> Witness {
+    let occupied = batches.beside.occupied;
+    match (first, beside) {
+        (Ok(first), Ok(end)) => {
+            let moved = end.map(|n| n + occupied);
+            let text = format!("{} and {occupied} are {}", told(end), told(moved));
+            Witness { name, holds: same(moved, first), text }
+        }
+        (_, Ok(end)) => Witness { name, holds: true, text: format!("{} and {occupied}", told(end)) },
+        (_, Err(no)) => Witness { name, holds: false, text: no.text().to_string() },
+    }
+}
+
+fn judged(ends: &[(&str, Result<End, No>)], witness: Option<&Witness>, batches: &Batches) -> Verdict {
+    let each = ends.iter().map(|(name, end)| match end {
+        Ok(end) => format!("{name} {}", told(*end)),
+        Err(no) => format!("{name}: {}", no.text()),
+    });
+    let why = each.collect::<Vec<_>>().join(", ");
+    let [(_, first), (_, second), ..] = ends else { return Verdict::new(Kind::Unclear, why) };
+    match (first, second) {
+        (Ok(one), Ok(other)) if !same(*one, *other) => {
+            Verdict::new(Kind::Unclear, format!("programs differ: {why}"))
+        }
+        (Ok(one), Ok(other)) => match witness.filter(|witness| !witness.holds) {
+            Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}; {why}")),
+            None => {
+                let number = |n: usize| (n + batches.more) as f64;
+                let [low, high] = [one[0].min(other[0]), one[1].max(other[1])].map(number);
+                // One program may be limited by something else before.
+                let size = Some(Interval { value: number(one[1].max(other[1])), low, high });
+                Verdict { size, ..Verdict::new(Kind::Found, format!("{why} agree")) }
+            }
+        },
+        (Err(No::Pace), Err(No::Pace)) => {
+            Verdict { limited_by: Some(batches.pace), ..Verdict::new(Kind::Limited, why) }
+        }
+        (Err(No::End), Err(No::End)) => Verdict::new(Kind::None, why),
+        _ => Verdict::new(Kind::Unclear, why),
+    }
+}
+
+impl No {
+    fn text(self) -> &'static str {
+        match self {
+            No::Pace => "each costs more from the first on",
+            No::End => "all batches take as long as one event",
+            No::Shape => "the curve rises in no one place",
+        }
+    }
+}
+
+fn told([low, high]: End) -> String {
+    if low == high { format!("{low}") } else { format!("{low} to {high}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::TESTS;
+    use crate::test::Look;
+
+    /// Costs of batches of 1 to 24 events, of which one takes 100.
+    fn curve(cost: impl Fn(usize) -> f64) -> Vec<CostPoint> {
+        (1..=24).map(|n| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) }).collect()
+    }
+
+    fn found(cost: impl Fn(usize) -> f64) -> Result<End, No> {
+        end(&curve(cost), 100.0, 0.35)
+    }
+
+    #[test]
+    fn batches_take_as_long_as_one_while_there_is_room() {
+        let step = |n: usize| if n <= 10 { 100.0 } else { 180.0 + 9.0 * n as f64 };
+        assert_eq!(found(step), Ok([10, 10]));
+        // Each costs a little, and the first one without room not all.
+        let soft = |part: f64| {
+            move |n: usize| 30.0 + 2.0 * n as f64 + [0.0, part, 90.0][n.saturating_sub(17).min(2)]
+        };
+        let softly = [5.0, 20.0, 30.0, 60.0].map(|part| found(soft(part)));
+        assert_eq!(softly, [Ok([18, 18]), Ok([17, 18]), Ok([17, 18]), Ok([17, 17])]);
+        let burst = |n: usize| step(n) * if n == 5 || n == 20 { 3.0 } else { 1.0 };
+        assert_eq!(found(burst), Ok([10, 10]));
+        // One number without room has less to do for another reason.
+        let foreseen = |n: usize| if n <= 6 || n == 8 { 100.0 } else { 150.0 + 5.0 * n as f64 };
+        assert_eq!(found(foreseen), Ok([6, 6]));
+        // Numbers that were not tried may have room.
+        let few: Vec<CostPoint> = curve(step).into_iter().filter(|point| point.n % 4 == 0).collect();
+        assert_eq!(end(&few, 100.0, 0.35), Ok([8, 11]));
+    }
+
+    #[test]
+    fn what_rises_from_the_first_on_has_no_end() {
+        assert_eq!(found(|n| 100.0 + 20.0 * n as f64), Err(No::Pace));
+        // As where they follow each other at a pace from some number on.
+        assert_eq!(found(|n| 100f64.max(8.0 * n as f64)), Err(No::Shape));
+        assert_eq!(found(|_| 100.0), Err(No::End));
+        assert_eq!(end(&curve(|n| if n <= 10 { 100.0 } else { 200.0 }), f64::NAN, 0.35), Err(No::Shape));
+        // A batch that is as fast again as one with room leaves no end.
+        assert!(found(|n| if (11..20).contains(&n) { 200.0 } else { 100.0 }).is_err());
+    }
+
+    const NOTHING: Walk = Walk { name: "nothing", program: |_| panic!("it is simulated"), without: None };
+    const PLANTED: Batches = Batches {
+        walks: &[],
+        one: NOTHING,
+        beside: super::super::test::walk::Beside { walk: NOTHING, occupied: 4 },
+        more: 1,
+        part: 0.35,
+        counts: &[],
+        takes: &[],
+        pace: "load_rate",
+    };
+
+    fn verdict(first: Result<End, No>, second: Result<End, No>, beside: Result<End, No>) -> Verdict {
+        let witness = witness("beside", first, &PLANTED, beside);
+        judged(&[("one", first), ("other", second)], Some(&witness), &PLANTED)
+    }
+
+    #[test]
+    fn a_number_needs_two_programs_and_an_end_that_others_move() {
+        let size = |verdict: Verdict| verdict.size.map(|size| [size.low, size.value, size.high]);
+        let found = verdict(Ok([19, 19]), Ok([18, 20]), Ok([15, 15]));
+        assert_eq!((found.kind, size(found)), (Kind::Found, Some([19.0, 21.0, 21.0])));
+        for (first, second, beside) in [
+            (Ok([19, 19]), Ok([24, 24]), Ok([15, 15])),
+            (Ok([19, 19]), Ok([19, 19]), Ok([19, 19])),
+            (Ok([19, 19]), Ok([19, 19]), Err(No::End)),
+            (Ok([19, 19]), Err(No::Pace), Ok([15, 15])),
+        ] {
+            let unclear = verdict(first, second, beside);
+            assert_eq!(
+                (unclear.kind, size(unclear)),
+                (Kind::Unclear, None),
+                "{first:?} {second:?} {beside:?}"
+            );
+        }
+        let limited = verdict(Err(No::Pace), Err(No::Pace), Err(No::Pace));
+        assert_eq!((limited.kind, limited.limited_by), (Kind::Limited, Some("load_rate")));
+        assert_eq!(verdict(Err(No::End), Err(No::End), Err(No::End)).kind, Kind::None);
+    }
+    #[test]
+    fn a_line_of_costs_needs_two_points_and_more_behind_them() {
+        assert_eq!(found(|n| if n == 1 { 100.0 } else { 180.0 + 9.0 * n as f64 }), Err(No::Shape));
+        assert_eq!(end(&curve(|_| 100.0)[..2 * POINTS], 100.0, 0.35), Err(No::Shape));
+        assert_eq!(end(&curve(|_| 100.0)[..=2 * POINTS], 100.0, 0.35), Err(No::End));
+        assert_eq!(end(&curve(|_| 100.0), -5.0, 0.35), Err(No::Shape), "one takes no time at all");
+        // What falls at first, as while something warms up, is no line that all others are above.
+        let falls = |n: usize| [160.0, 130.0, 100.0].get(n - 1).copied().unwrap_or(70.0);
+        assert_eq!(found(falls), Err(No::Shape));
+    }
+
+    #[test]
+    fn all_batches_behind_an_end_are_above_it_at_once() {
+        // Some way up, and the rest later: two numbers have room in part.
+        let late = |n: usize| 100.0 + [0.0, 20.0, 20.0, 20.0, 90.0][n.saturating_sub(9).min(4)];
+        assert_eq!(found(late), Err(No::Shape));
+        // Each costs a little more than the one before: a step is no part of that.
+        let slowly = |n: usize| 100.0 + [0.0, 14.0, 28.0, 42.0, 56.0][n.saturating_sub(9).min(4)];
+        assert_eq!(found(slowly), Ok([9, 11]));
+    }
+
+    #[test]
+    fn ends_that_are_the_same_are_one_apart_at_most_or_a_twentieth() {
+        let are = |one: usize, other: usize| same([one; 2], [other; 2]);
+        assert_eq!([are(10, 11), are(10, 12), are(60, 63), are(60, 64)], [true, false, true, false]);
+    }
+
+    #[test]
+    fn numbers_are_tried_in_their_order_and_near_each_other_and_named_tests_exist() {
+        for test in TESTS {
+            let Look::Batches(batches) = &test.look else { continue };
+            assert_eq!(batches.counts[0], 1);
+            let near = |two: &[usize]| two[0] < two[1] && two[1] - two[0] <= (two[0] / 7).max(1);
+            assert!(batches.counts.windows(2).all(near), "{}", test.name);
+            let names = batches.takes.iter().map(|(name, _)| *name).chain([batches.pace]);
+            assert!(names.into_iter().all(|name| TESTS.iter().any(|other| other.name == name)));
+            // The part is above what batches with room differ by, and below what all others are above.
+            assert!(INSIDE <= batches.part && batches.part < 1.0 - BEYOND, "{}", test.name);
+        }
+    }
+}

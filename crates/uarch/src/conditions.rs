@@ -1,0 +1,245 @@
+//! What other work did while programs ran: to the width of the core, to rounds, and to the time of the CPU.
+
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::fact::{Fact, Files};
+use cyclescope_core::machine::noise::Noise;
+use cyclescope_measure::rounds::{LayoutReading, LayoutRounds};
+use cyclescope_measure::ruler::{Quiet, Widths};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Ticks of a second in `/proc/stat` (proc(5); USER_HZ is 100 on x86).
+pub(super) const TICKS: f64 = 100.0;
+
+/// The share of layouts beside a busy sibling above which a test is measured again.
+const BUSY: f64 = 0.1;
+/// The share of all layouts above which another time will not be quieter.
+const MOSTLY: f64 = 0.5;
+/// The same above which there is no quieter time to wait for.
+const ALWAYS: f64 = 0.9;
+
+/// What readings tell.
+#[derive(Debug, Default)]
+pub(super) struct Conditions {
+    /// Additions a cycle that each layout showed, with their standard error as a share of it.
+    widths: Vec<(f64, f64)>,
+    /// The same of layouts that results come from.
+    used: Vec<(f64, f64)>,
+    /// What they show of a core that is not shared.
+    usual: Widths,
+    /// Rounds that were measured, and those that nothing disturbed.
+    rounds: usize,
+    undisturbed: usize,
+}
+
+impl Conditions {
+    /// Takes what some layouts of this many rounds show.
+    pub(super) fn take(&mut self, layouts: &[LayoutRounds], rounds: u32) {
+        for layout in layouts {
+            self.rounds += rounds as usize;
+            self.undisturbed += layout.further().count();
+            if let Some(reading) = layout.read() {
+                self.widths.push((reading.width, reading.width_error));
+                self.usual.learn(reading.width);
+            }
+        }
+    }
+
+    /// Takes the layouts of these readings for a result.
+    pub(super) fn used<'a>(&mut self, readings: impl IntoIterator<Item = &'a LayoutReading>) {
+        self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
+    }
+
+    /// The width of a core that is not shared, as far as the layouts up to now show it; `known` is that of its design.
+    pub(super) fn quiet(&self, known: Option<f64>) -> Quiet {
+        self.usual.quiet().unwrap_or_default().or_earlier(Quiet::of([], known))
+    }
+
+    /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
+    /// design that is not shared.
+    pub(super) fn shared(&self, known: Option<f64>) -> Option<(f64, usize)> {
+        let quiet = Quiet::of(self.widths.iter().copied(), known);
+        let shared = self.widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
+        let all = self.widths.len();
+        (all > 0).then(|| (shared as f64 / all as f64, all))
+    }
+
+    /// Layouts up to now that results come from.
+    pub(super) fn layouts(&self) -> usize {
+        self.used.len()
+    }
+
+    /// The share of layouts that results come from, from this number of them on, in which something else used the core, and the
+    /// same of all layouts; the best width is that of all.
+    pub(super) fn busy(&self, from: usize, known: Option<f64>) -> Busy {
+        let quiet = Quiet::of(self.widths.iter().copied(), known);
+        let share = |widths: &[(f64, f64)]| {
+            let shared = widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
+            shared as f64 / widths.len().max(1) as f64
+        };
+        Busy { share: share(&self.used[from..]), of_all: share(&self.widths) }
+    }
+
+    /// The share of rounds that something disturbed, and their number.
+    pub(super) fn disturbed(&self) -> Option<(f64, usize)> {
+        (self.rounds > 0).then(|| (1.0 - self.undisturbed as f64 / self.rounds as f64, self.rounds))
+    }
+}
+
+#[cfg(test)]
+impl Conditions {
+    /// Layouts of these widths, all of which results come from, and so many rounds, of which nothing disturbed so many.
+    pub(super) fn showing(widths: &[f64], [rounds, undisturbed]: [usize; 2]) -> Conditions {
+        let widths: Vec<(f64, f64)> = widths.iter().map(|width| (*width, 0.01)).collect();
+        Conditions { used: widths.clone(), widths, rounds, undisturbed, ..Conditions::default() }
+    }
+}
+
+/// How much of the time something else used the core.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Busy {
+    /// The share of a measurement's layouts.
+    pub share: f64,
+    /// The share of all layouts up to its end.
+    pub of_all: f64,
+}
+
+impl Busy {
+    /// Whether waiting is of no use.
+    pub(super) fn lasts(&self) -> bool {
+        self.of_all > ALWAYS
+    }
+
+    /// Whether it may have changed what was measured.
+    pub(super) fn counts(&self) -> bool {
+        self.share > BUSY
+    }
+}
+
+/// Measures, and once more where something else used the core, unless it does so most of the time: a structure of which two threads
+/// have a half each has another size then. The quieter one of both counts.
+pub(super) fn quieter<T, E>(mut measure: impl FnMut() -> Result<(T, Busy), E>) -> Result<(T, Busy), E> {
+    let first = measure()?;
+    if !first.1.counts() || first.1.of_all > MOSTLY {
+        return Ok(first);
+    }
+    let second = measure()?;
+    Ok(if second.1.share < first.1.share { second } else { first })
+}
+
+/// What the kernel has counted up to a moment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Counted {
+    /// Ticks that the hypervisor gave to others.
+    steal: Fact<u64>,
+    /// Stops by the quota of the control group.
+    throttled: Fact<u64>,
+}
+
+impl Counted {
+    /// Up to now, on a CPU.
+    pub(super) fn now(cpu: u32) -> Result<Counted, RunError> {
+        let Noise { steal, throttled, .. } = Noise::read(&Files::system(), cpu);
+        Ok(Counted { steal, throttled })
+    }
+
+    /// The share of a time that the hypervisor gave to others since an earlier moment.
+    pub(super) fn stolen(&self, earlier: &Counted, time: Duration) -> Fact<f64> {
+        let ticks = since(&self.steal, &earlier.steal);
+        ticks.map(|ticks| (ticks as f64 / TICKS / time.as_secs_f64().max(1.0 / TICKS)).min(1.0))
+    }
+
+    /// Stops by the quota since an earlier moment.
+    pub(super) fn throttled(&self, earlier: &Counted) -> Fact<u64> {
+        since(&self.throttled, &earlier.throttled)
+    }
+}
+
+/// Counts may go back a little, which reads as nothing.
+fn since(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
+    later.clone().and_then(|later| earlier.clone().map(|earlier| later.saturating_sub(earlier)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(steal: Fact<u64>) -> Counted {
+        Counted { steal, throttled: Fact::unknown("no control group") }
+    }
+
+    #[test]
+    fn layouts_that_are_narrower_were_shared() {
+        let mut widths = vec![(4.1, 0.01); 30];
+        widths.extend([(2.1, 0.01); 10]);
+        let conditions = Conditions { widths, rounds: 480, undisturbed: 456, ..Conditions::default() };
+        assert_eq!(conditions.shared(None), Some((0.25, 40)));
+        let (disturbed, rounds) = conditions.disturbed().unwrap();
+        assert!((disturbed - 0.05).abs() < 1e-9 && rounds == 480);
+        let nothing = Conditions::default();
+        assert_eq!((nothing.shared(None), nothing.disturbed()), (None, None));
+    }
+
+    #[test]
+    fn a_core_that_is_always_shared_is_seen_where_its_width_is_known() {
+        let conditions = Conditions { widths: vec![(2.1, 0.01); 10], ..Conditions::default() };
+        assert_eq!(conditions.shared(None).map(|(share, _)| share), Some(0.0));
+        assert_eq!(conditions.shared(Some(4.8)).map(|(share, _)| share), Some(1.0));
+    }
+
+    #[test]
+    fn what_ran_beside_a_busy_sibling_is_measured_again() {
+        let told = |shares: [f64; 2], of_all: f64| {
+            let mut times = 0;
+            let found = quieter(|| {
+                times += 1;
+                Ok::<_, ()>((times, Busy { share: shares[times - 1], of_all }))
+            });
+            (found.unwrap().0, times)
+        };
+        assert_eq!(told([0.02, 0.0], 0.02), (1, 1));
+        assert_eq!(told([0.6, 0.0], 0.1), (2, 2));
+        assert_eq!(told([0.6, 0.9], 0.1), (1, 2));
+        assert_eq!(told([0.9, 0.0], 0.8), (1, 1), "it is busy all the time");
+    }
+
+    #[test]
+    fn a_test_is_compared_with_the_best_width_of_all() {
+        let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 10]].concat();
+        let conditions = Conditions { used: widths.clone(), widths, ..Conditions::default() };
+        assert_eq!(conditions.busy(30, None), Busy { share: 1.0, of_all: 0.25 });
+        assert_eq!(conditions.busy(20, None).share, 0.5);
+        assert_eq!(conditions.busy(40, None).share, 0.0, "nothing was measured");
+    }
+
+    #[test]
+    fn layouts_that_were_left_out_changed_nothing() {
+        let widths = [vec![(4.1, 0.01); 35], vec![(2.1, 0.01); 5]].concat();
+        let used = widths[..35].to_vec();
+        let conditions = Conditions { widths, used, ..Conditions::default() };
+        assert_eq!(conditions.busy(30, None), Busy { share: 0.0, of_all: 0.125 });
+        assert_eq!(conditions.shared(None), Some((0.125, 40)), "the environment has them");
+    }
+
+    #[test]
+    fn a_busy_sibling_is_waited_for_unless_it_never_rests() {
+        let told = [0.6, 0.95].map(|of_all| Busy { share: 1.0, of_all }.lasts());
+        assert_eq!(told, [false, true]);
+    }
+
+    #[test]
+    fn stolen_time_is_a_share() {
+        let [before, after] = [40, 65].map(|ticks| counted(Fact::Known(ticks)));
+        assert_eq!(after.stolen(&before, Duration::from_secs(1)), Fact::Known(0.25));
+        assert_eq!(before.stolen(&after, Duration::from_secs(1)), Fact::Known(0.0));
+        let hidden = counted(Fact::unknown("hidden"));
+        assert_eq!(after.stolen(&hidden, Duration::from_secs(1)).why(), Some("hidden"));
+        assert!(after.throttled(&before).why().is_some());
+    }
+
+    #[test]
+    fn the_first_layouts_are_compared_with_the_width_of_the_design() {
+        let alone = |known| Conditions::default().quiet(known).is_alone(2.1, 0.0);
+        assert_eq!([None, Some(4.8)].map(alone), [true, false]);
+    }
+}

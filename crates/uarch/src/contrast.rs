@@ -1,0 +1,226 @@
+//! What events cost: the difference between a program in which it happens and the same one in which it does not.
+
+use super::cost::{CostPoint, Costs, settled};
+use super::record::UarchRecord;
+use super::test::Test;
+use super::test::rate::{Contrast, Row};
+use super::test::walk::Walk;
+use super::verdict::{Kind, Verdict};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use iced_x86::CpuidFeature;
+
+/// Measures the programs of each event that are for a CPU with these features, and judges.
+pub(super) fn contrast(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    contrast: &'static Contrast,
+    has: &dyn Fn(&CpuidFeature) -> bool,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let of_row = |row: &Row| {
+        let walks: Vec<&Walk> = row.fitting(has).map(|way| &way.walk).collect();
+        let verdict = match settled(core, &walks, row.n) {
+            Err(RunError::Unavailable(reason)) => {
+                return Ok(UarchRecord::without(test, row.key(test.name), &reason, Unit::CoreCycles));
+            }
+            points => {
+                let events = walks.iter().zip(points?);
+                let found: Vec<(&str, Interval)> =
+                    events.filter_map(|(walk, point)| Some((walk.name, event(&point?, row.each)))).collect();
+                judged(&found, walks.len(), contrast, row)
+            }
+        };
+        Ok(UarchRecord::new(test, row.key(test.name), verdict, Unit::CoreCycles))
+    };
+    contrast.rows.iter().map(of_row).collect()
+}
+
+/// The cost of an event of which a step has so many.
+fn event(point: &CostPoint, each: f64) -> Interval {
+    Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
+}
+
+/// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
+/// Those that do not show an event do not count where the row's may be hidden and two others do.
+fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, row: &Row) -> Verdict {
+    let Row { hidden, varies, .. } = *row;
+    let why =
+        all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
+    // Where not every program has to show it, noise must not.
+    let sure = |cost: &Interval| !hidden || cost.low > 0.0;
+    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.apart && sure(cost);
+    let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.apart);
+    let few = !hidden || reversed || all.iter().filter(shows).count() < 2;
+    let found: Vec<_> = all.iter().filter(|one| few || shows(one)).collect();
+    let least = found.iter().map(|(_, cost)| cost.value).fold(f64::INFINITY, f64::min);
+    let most = found.iter().map(|(_, cost)| cost.value).fold(f64::NEG_INFINITY, f64::max);
+    if programs == 0 {
+        return Verdict::new(Kind::None, "this CPU has no such instructions");
+    }
+    if all.len() < programs {
+        return Verdict::new(Kind::Unclear, "other work disturbed all of a program's layouts");
+    }
+    if most < contrast.apart && least > -contrast.apart {
+        return Verdict::new(Kind::None, format!("it costs less than {}: {why}", contrast.apart));
+    }
+    // A control that is dearer is none.
+    if least < -contrast.apart {
+        return Verdict::new(Kind::Unclear, format!("a program without the event takes longer: {why}"));
+    }
+    if least < contrast.apart {
+        return Verdict::new(Kind::Unclear, format!("one program alone shows it: {why}"));
+    }
+    // What a hidden event saves depends on what its program is short of, so the two that show most of it have to agree.
+    let mut costs: Vec<f64> = found.iter().map(|(_, cost)| cost.value).collect();
+    costs.sort_by(f64::total_cmp);
+    let compared = if few { least } else { costs[costs.len() - 2] };
+    // Of what depends on the place of the code all have to be sure that it is there.
+    let sure = varies && found.iter().all(|(_, cost)| cost.low > 0.0);
+    if !sure && most - compared > contrast.apart.max(contrast.apart_share * most) {
+        return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
+    }
+    let low = found.iter().map(|(_, cost)| cost.low).fold(f64::INFINITY, f64::min);
+    let high = found.iter().map(|(_, cost)| cost.high).fold(f64::NEG_INFINITY, f64::max);
+    let size = Some(Interval { value: (least + most) / 2.0, low, high });
+    Verdict { size, ..Verdict::new(Kind::Found, why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::TESTS;
+    use crate::test::Look;
+    use crate::test::walk::Steps;
+    use cyclescope_core::error::Unavailable;
+
+    /// A core on which each step costs this much by program, and in every third measurement much more.
+    struct Core([f64; 2], usize);
+
+    impl Costs for Core {
+        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            self.1 += 1;
+            let disturbed = if self.1 % 3 == 1 { 30.0 } else { 0.0 };
+            let cost = self.0[usize::from(walk.name.contains("jnc"))] + disturbed;
+            Ok(Some(CostPoint { n, cost, low: cost - 0.1, high: cost + 0.1 }))
+        }
+    }
+
+    fn penalty(costs: [f64; 2]) -> UarchRecord {
+        let found = TESTS.iter().find_map(|test| match &test.look {
+            Look::Contrast(contrast) if test.name == "misprediction" => Some((*test, contrast)),
+            _ => None,
+        });
+        let (test, contrast) = found.unwrap();
+        super::contrast(&mut Core(costs, 0), test, contrast, &|_| true).unwrap().remove(0)
+    }
+
+    #[test]
+    fn two_programs_that_agree_tell_what_an_event_costs() {
+        // One step in two has it.
+        let found = penalty([8.0, 8.25]);
+        assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(16.25)));
+        assert!(found.value.low.unwrap() < 16.0 && found.value.high.unwrap() > 16.5);
+    }
+
+    /// What is subtracted is another program.
+    #[test]
+    fn every_event_has_a_control() {
+        for test in TESTS.iter().filter(|test| matches!(test.look, Look::Contrast(_))) {
+            for (row, way) in test.rows().iter().flat_map(|row| row.ways.iter().map(move |way| (row, way))) {
+                let event = (way.walk.program)(row.n);
+                let control = way.walk.without.expect("an event is a difference")(row.n);
+                let name = format!("{}, {}", row.key(test.name), way.walk.name);
+                let all = |steps: &Steps| {
+                    let memory = format!("{:?}", steps.memory);
+                    [steps.init.clone(), steps.body.clone(), memory.into_bytes()].concat()
+                };
+                assert_ne!(all(&event), all(&control), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_to_be_had_costs_nothing_that_is_known() {
+        struct Without;
+        impl Costs for Without {
+            fn cost(&mut self, _: &Walk, _: usize) -> Result<Option<CostPoint>, RunError> {
+                let [what, why, remedy] = ["pages of 2 MiB", "none came", "ask for some"].map(str::to_string);
+                Err(RunError::Unavailable(Unavailable { what, why, remedy }))
+            }
+        }
+        let test = *TESTS.iter().find(|test| test.name == "huge_pages").unwrap();
+        let Look::Contrast(contrast) = &test.look else { panic!("it is a contrast") };
+        let found = super::contrast(&mut Without, test, contrast, &|_| true).unwrap().remove(0);
+        assert_eq!((found.verdict, found.value.value), (Kind::None, None));
+        assert_eq!(found.why, "pages of 2 MiB: none came");
+    }
+
+    #[test]
+    fn two_programs_are_enough_of_an_event_that_others_may_hide() {
+        let contrast = Contrast { rows: &[], apart: 1.0, apart_share: 0.1 };
+        let told = |costs: &[f64], hidden| {
+            let found: Vec<_> =
+                costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
+            let row = Row { hidden, ..Row::new("", 1, 1.0, &[]) };
+            let verdict = judged(&found, costs.len(), &contrast, &row);
+            (verdict.kind, verdict.size.map(|size| size.value))
+        };
+        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (Kind::Found, Some(4.0)));
+        assert_eq!(told(&[0.0, 1.5, 4.5, 4.5], true), (Kind::Found, Some(3.0)));
+        assert_eq!(told(&[0.0, 1.5, 1.5, 4.5], true), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (Kind::Unclear, None));
+        assert_eq!(told(&[2.0, 4.0, 4.0], false), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (Kind::Unclear, None));
+        assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (Kind::Unclear, None));
+        assert_eq!(told(&[0.0, 0.2, 0.1, 0.0], true), (Kind::None, None));
+    }
+
+    #[test]
+    fn what_depends_on_the_place_of_the_code_has_an_interval_where_all_programs_show_it() {
+        let contrast = Contrast { rows: &[], apart: 0.5, apart_share: 0.2 };
+        let told = |costs: [[f64; 3]; 2], row: Row| {
+            let found = costs.map(|[low, value, high]| ("", Interval { value, low, high }));
+            let verdict = judged(&found, 2, &contrast, &row);
+            (verdict.kind, verdict.size.map(|size| [size.low, size.high]))
+        };
+        let row = || Row::new("", 1, 1.0, &[]);
+        let apart = [[1.4, 1.5, 19.0], [24.0, 25.0, 31.0]];
+        assert_eq!(told(apart, row().varying()), (Kind::Found, Some([1.4, 31.0])));
+        assert_eq!(told(apart, row()), (Kind::Unclear, None));
+        // Noise, and none at all, in one of them.
+        assert_eq!(told([[-0.1, 1.5, 19.0], apart[1]], row().varying()), (Kind::Unclear, None));
+        assert_eq!(told([[0.1, 0.2, 0.3], apart[1]], row().varying()), (Kind::Unclear, None));
+    }
+
+    #[test]
+    fn programs_that_differ_or_show_nothing_tell_no_number() {
+        assert_eq!(penalty([8.0, 12.0]).verdict, Kind::Unclear);
+        assert_eq!(penalty([0.1, 0.0]).verdict, Kind::None);
+        let dearer = penalty([0.1, -3.0]);
+        assert!(dearer.verdict == Kind::Unclear && dearer.why.contains("takes longer"), "{}", dearer.why);
+        assert_eq!(
+            penalty([0.9, 1.1]).verdict,
+            Kind::Unclear,
+            "one is an event of 1.8, and they differ by less than 2"
+        );
+        assert_eq!(penalty([8.0, 12.0]).value.value, None);
+    }
+
+    #[test]
+    fn noise_and_a_program_that_was_not_measured_show_no_event() {
+        let contrast = Contrast { rows: &[], apart: 1.0, apart_share: 0.1 };
+        let row = Row { hidden: true, ..Row::new("", 1, 1.0, &[]) };
+        let told = |lows: [f64; 3], programs| {
+            let found = lows.map(|low| ("", Interval { value: 4.0, low, high: 5.0 }));
+            judged(&found, programs, &contrast, &row).kind
+        };
+        assert_eq!(told([3.0; 3], 3), Kind::Found);
+        assert_eq!(told([3.0; 3], 4), Kind::Unclear, "one was disturbed");
+        // Of four that may hide it, two show it, and one of these within its noise alone.
+        let noisy = [(4.0, 3.0), (4.0, -1.0), (0.0, 0.0), (0.0, 0.0)];
+        let found = noisy.map(|(value, low)| ("", Interval { value, low, high: 5.0 }));
+        assert_eq!(judged(&found, 4, &contrast, &row).kind, Kind::Unclear);
+    }
+}

@@ -1,0 +1,204 @@
+//! What this guest or container gets of the machine: what was measured, beside what CPUID and the kernel tell.
+//!
+//! It reads the numbers of other tests, and what other work did while they ran.
+
+mod numbers;
+mod other_work;
+mod row;
+
+use super::known::Known;
+use super::record::UarchRecord;
+use super::surroundings::Surroundings;
+use super::test::{Look, Part, Test};
+use super::verdict::{Kind, Verdict};
+use cyclescope_core::unit::Unit;
+use numbers::{contradiction, huge_pages, page_walk};
+pub(super) use other_work::Course;
+use other_work::{disturbed, quota, sibling, stolen};
+use row::Row;
+
+pub(super) const TEST: Test = Test {
+    name: "environment",
+    about: "what this guest or container gets of the machine, and what CPUID and the kernel tell of it",
+    definition: numbers::DEFINITION,
+    source: "R. Bhargava et al., Accelerating Two-Dimensional Page Walks for Virtualized Systems (2008); proc_stat(5), steal",
+    part: Part::Environment,
+    look: Look::Environment { reads: &["data_caches", "data_tlb", "huge_pages"] },
+};
+
+/// All of its records.
+pub(super) fn environment(surroundings: &Surroundings, known: &[Known], course: &Course) -> Vec<UarchRecord> {
+    let mut rows = vec![model(surroundings)];
+    rows.extend(known.iter().filter_map(contradiction));
+    rows.extend([page_walk(surroundings, known), huge_pages(surroundings, known)]);
+    rows.extend([
+        sibling(surroundings, course),
+        disturbed(course),
+        stolen(course),
+        quota(surroundings, course),
+    ]);
+    let record = |row: Row| {
+        let Row { name, definition, verdict, unit, told, cpuid } = row;
+        let record = UarchRecord::new(&TEST, format!("{}.{name}", TEST.name), verdict, unit);
+        UarchRecord { definition, told, cpuid, ..record }
+    };
+    rows.into_iter().map(record).collect()
+}
+
+fn model(surroundings: &Surroundings) -> Row {
+    let Surroundings { model, design, .. } = surroundings;
+    let (verdict, name) = match (design.known(), design.why()) {
+        (Some(name), _) => {
+            (Verdict::new(Kind::None, "no feature contradicts the model that CPUID shows"), Some(name))
+        }
+        (None, why) => (Verdict::new(Kind::Unclear, why.unwrap_or("CPUID shows no model")), None),
+    };
+    let name = name.map_or(String::new(), |name| format!(", {name}"));
+    Row {
+        name: "model".to_string(),
+        definition: "whether CPUID shows features that the model which it shows never had",
+        verdict,
+        unit: Unit::Count,
+        told: Some(format!("CPUID: {model}{name}")),
+        cpuid: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conditions::{Conditions, Counted};
+    use cyclescope_core::machine::fact::Fact;
+    use cyclescope_core::statistics::Interval;
+    use cyclescope_measure::result::record::Quantity;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    fn known(what: &str, number: Option<[f64; 3]>, cpuid: Option<u64>) -> Known {
+        let size = number.map(|[low, value, high]| Interval { value, low, high });
+        let verdict = if size.is_some() { Kind::Found } else { Kind::Unclear };
+        let value = size.map_or(Quantity::refused(Unit::Bytes), |size| Quantity::new(size, Unit::Bytes));
+        Known { what: what.to_string(), verdict, value, why: "no two programs agree".to_string(), cpuid }
+    }
+
+    fn guest(hypervisor: Option<&str>) -> Surroundings {
+        Surroundings {
+            places: Vec::new(),
+            others: Vec::new(),
+            numbers: BTreeMap::new(),
+            model: "family 6, model 167".to_string(),
+            design: Fact::unknown("it never had AMX"),
+            hypervisor: hypervisor.map(str::to_string),
+            cpu: 1,
+            siblings: Fact::Known("none".to_string()),
+            huge_pages: Fact::Known("madvise".to_string()),
+            quota: Fact::Known(None),
+        }
+    }
+
+    fn rows(surroundings: &Surroundings, known: &[Known]) -> BTreeMap<String, UarchRecord> {
+        beside(surroundings, known, &Conditions::default(), None)
+    }
+
+    /// The rows beside such work of others, on a core of this width.
+    fn beside(
+        surroundings: &Surroundings,
+        known: &[Known],
+        conditions: &Conditions,
+        width: Option<f64>,
+    ) -> BTreeMap<String, UarchRecord> {
+        let counted = [0; 2].map(|cpu| Counted::now(cpu).expect("it has no errors"));
+        let course = Course { conditions, width, counted, time: Duration::from_secs(1) };
+        let records = environment(surroundings, known, &course);
+        records.into_iter().map(|record| (record.what.clone(), record)).collect()
+    }
+
+    #[test]
+    fn numbers_stand_beside_those_of_cpuid_where_they_differ() {
+        let known = [
+            known("data_caches.1.size", Some([48000.0, 49000.0, 50000.0]), Some(49152)),
+            known("data_caches.2.size", Some([2.05e6, 2.06e6, 2.07e6]), Some(2 << 20)),
+            known("data_caches.3.size", Some([6.9e6, 7.2e6, 8.0e6]), Some(480_000_000)),
+            known("data_tlb.2.size", None, Some(128)),
+            known("rob", Some([512.0; 3]), None),
+        ];
+        let rows = rows(&guest(None), &known);
+        let share = &rows["environment.data_caches.3.size"];
+        assert_eq!((share.verdict, share.why.as_str()), (Kind::Found, "1.5 % of what CPUID says"));
+        assert_eq!((share.value.value, share.cpuid), (Some(7.2e6), Some(480_000_000)));
+        let without = &rows["environment.data_tlb.2.size"];
+        assert_eq!((without.verdict, without.cpuid), (Kind::Unclear, Some(128)));
+        let same = ["data_caches.1.size", "data_caches.2.size", "rob"];
+        assert!(same.iter().all(|key| !rows.contains_key(&format!("environment.{key}"))), "{rows:?}");
+    }
+
+    #[test]
+    fn huge_pages_are_judged_by_what_a_walk_costs() {
+        let walk = known("data_tlb.beyond.cost", Some([54.0, 55.0, 56.0]), None);
+        let saved = |number: f64| known("huge_pages", Some([number; 3]), None);
+        let translations = known("data_tlb.2.size", Some([1700.0, 1800.0, 2100.0]), None);
+        let cache = |size: f64| known("data_caches.2.size", Some([size; 3]), None);
+        let why = |number: f64, size: f64| {
+            let known = [walk.clone(), saved(number), translations.clone(), cache(size)];
+            rows(&guest(Some("KVM")), &known)["environment.huge_pages"].why.clone()
+        };
+        assert_eq!(why(49.5, 2e6), "they save 90.0 % of a page walk");
+        assert!(why(11.0, 2e6).contains("may split them"));
+        assert_eq!(why(49.5, 262_144.0), "they save so much", "a part is where lines lie in a small cache");
+        let few = rows(&guest(Some("KVM")), std::slice::from_ref(&walk));
+        assert_eq!(few["environment.page_walk"].verdict, Kind::Unclear, "no second level was passed");
+        let rows = rows(&guest(Some("KVM")), &[walk, translations]);
+        let page_walk = &rows["environment.page_walk"];
+        assert!(page_walk.why.contains("hypervisor") && page_walk.value.value == Some(55.0));
+        assert_eq!(page_walk.told.as_deref(), Some("CPUID: a guest of KVM"));
+        assert_eq!(rows["environment.huge_pages"].why, "huge_pages was not measured");
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_number() {
+        let rows = rows(&guest(None), &[]);
+        assert_eq!(rows["environment.model"].verdict, Kind::Unclear);
+        assert_eq!(rows["environment.model"].told.as_deref(), Some("CPUID: family 6, model 167"));
+        for name in ["busy_sibling", "disturbed_rounds", "page_walk"] {
+            let row = &rows[&format!("environment.{name}")];
+            assert_eq!((row.verdict, row.value.value), (Kind::Unclear, None), "{row:?}");
+        }
+        let quota = &rows["environment.quota"];
+        assert_eq!((quota.verdict, &quota.told), (Kind::None, &None));
+    }
+    /// The row of a sibling that used the core in so many of 400 layouts.
+    fn busy(layouts: usize, width: Option<f64>) -> UarchRecord {
+        let widths = [vec![4.8; 400 - layouts], vec![2.4; layouts]].concat();
+        let conditions = Conditions::showing(&widths, [4800, 4800]);
+        beside(&guest(None), &[], &conditions, width)
+            .remove("environment.busy_sibling")
+            .expect("it has a row")
+    }
+
+    #[test]
+    fn a_few_narrow_layouts_are_noise_and_many_are_a_sibling() {
+        let [few, many] = [4, 100].map(|layouts| busy(layouts, Some(4.8)));
+        assert_eq!((few.verdict, few.value.value), (Kind::None, None), "{}", few.why);
+        assert_eq!((many.verdict, many.value.value), (Kind::Found, Some(0.25)), "{}", many.why);
+    }
+
+    #[test]
+    fn what_is_not_seen_of_an_unknown_design_is_said() {
+        let said = |width| busy(0, width).why.contains("one that is busy all the time is not seen");
+        assert_eq!([None, Some(4.8)].map(said), [true, false]);
+    }
+
+    /// A share of none of 600 may be up to a two-hundredth.
+    #[test]
+    fn a_share_is_known_as_well_as_chance_lets_it() {
+        let edges = |rounds, of: fn(&UarchRecord) -> Option<f64>| {
+            let conditions = Conditions::showing(&[], rounds);
+            of(&beside(&guest(None), &[], &conditions, None)["environment.disturbed_rounds"])
+        };
+        assert_eq!(edges([600, 600], |record| record.value.low), Some(0.0));
+        assert_eq!(edges([600, 600], |record| record.value.high), Some(0.005));
+        let half = 1.96 * (0.25f64 / 400.0).sqrt();
+        let high = edges([400, 200], |record| record.value.high).expect("it has an edge");
+        assert!((high - (0.5 + half)).abs() < 1e-9, "{high}");
+    }
+}

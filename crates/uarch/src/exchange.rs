@@ -1,0 +1,391 @@
+//! How long a line takes from one CPU to another, for each two of them.
+//!
+//! One CPU sends messages through a line, the other one answers. Neither waits for ever, so that a message that nobody answers
+//! takes as long as all of its tries. The control shows how long that is: the same programs, the answers in another line. A batch in
+//! which an exchange usually takes half as long or longer was not answered: the other CPU did not run. What is asked is the median
+//! of the others.
+//!
+//! Where on the chip a line has its home in the last cache, and so how far it goes, follows from its address: of two lines one took 57 ns
+//! and the other one 77 at the same time. So each pass is in another line, the same one for all pairs.
+//!
+//! Limits: with many CPUs there is time for the rows of a few.
+
+use super::pairs::{Pair, clusters, recorded};
+use super::record::UarchRecord;
+use super::surroundings::Place;
+use super::test::Test;
+use super::test::exchange::{Exchange, Exchanges};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::quantile;
+use cyclescope_core::unit::Hertz;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time for a pass of a pair: both of its programs, and what starts them.
+const EACH: Duration = Duration::from_millis(5);
+/// Time to make the executors of a CPU.
+const OPENED: Duration = Duration::from_millis(25);
+/// How often a pair is measured at least, and so its control, and at most, where there are few.
+const PASSES: [usize; 2] = [4, 32];
+/// Of the rounds of a batch, the share that is below what stands for it: more than half may have been disturbed.
+const USUAL: f64 = 0.25;
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// The CPU that sends messages, and the one that answers.
+    pub cpus: [u32; 2],
+    /// The program.
+    pub way: &'static Exchange,
+    /// The number of the line.
+    pub line: usize,
+    /// Whether the answers go to another line: the control.
+    pub apart: bool,
+}
+
+/// What exchanges took.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(super) struct Turns {
+    /// Exchanges by which the longer call of a round has more than the shorter one.
+    pub more: u64,
+    /// TSC ticks of the shorter and the longer call of each round, by batch.
+    pub batches: Vec<Vec<[u64; 2]>>,
+}
+
+/// CPUs that can exchange messages.
+pub(super) trait Pairs {
+    /// Has two CPUs exchange messages; a text where one can't.
+    fn exchanged(&mut self, asked: &Asked) -> Result<Result<Turns, String>, RunError>;
+
+    /// This CPU is not needed any more.
+    fn done_with(&mut self, cpu: u32);
+}
+
+/// The time that passes, and how much of it may.
+pub(super) struct Time<'a> {
+    /// The time now.
+    pub now: &'a dyn Fn() -> Duration,
+    /// How long the test may take.
+    pub most: Duration,
+}
+
+/// Measures each two of these CPUs, or as many rows as there is time for.
+pub(super) fn exchanged(
+    all: &mut dyn Pairs,
+    asked: &'static Exchanges,
+    cpus: &[u32],
+    time: &Time,
+) -> Result<Vec<Pair>, RunError> {
+    let end = (time.now)() + time.most;
+    let rows = rows(cpus, time.most);
+    let mut pairs: Vec<Pair> = Vec::new();
+    // Column by column, so that no more CPUs are held than there are rows, and one.
+    for column in cpus {
+        let partners = rows.iter().filter(|row| *row != column);
+        // Of two rows' CPUs there is one pair.
+        let partners = partners.filter(|row| !rows.contains(column) || **row < *column);
+        pairs.extend(partners.map(|row| Pair::new([*row.min(column), *row.max(column)])));
+    }
+    let steps = steps(pairs.len(), passes(pairs.len(), time.most), rows.len() == cpus.len());
+    let mut last = BTreeMap::new();
+    for (step, (number, _)) in steps.iter().enumerate() {
+        last.extend(pairs[*number].cpus.map(|cpu| (cpu, step)));
+    }
+    for (step, (number, pass)) in steps.into_iter().enumerate() {
+        if (time.now)() >= end {
+            break;
+        }
+        let pair = &mut pairs[number];
+        pair.tried = true;
+        measure(all, asked, pair, pass)?;
+        pair.cpus.iter().filter(|cpu| last[*cpu] == step).for_each(|cpu| all.done_with(*cpu));
+    }
+    Ok(pairs)
+}
+
+/// Pairs and passes in turn. Where all CPUs can be held at once, each pass is of all pairs, so that all meet the same of what changes
+/// meanwhile; where not, a pair has its passes one after another.
+fn steps(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
+    match whole {
+        true => (0..passes).flat_map(|pass| (0..pairs).map(move |pair| (pair, pass))).collect(),
+        false => (0..pairs).flat_map(|pair| (0..passes).map(move |pass| (pair, pass))).collect(),
+    }
+}
+
+/// One pass of a pair, in this line. The two programs are asked from either side.
+fn measure(
+    all: &mut dyn Pairs,
+    asked: &'static Exchanges,
+    pair: &mut Pair,
+    line: usize,
+) -> Result<(), RunError> {
+    let [one, other] = pair.cpus;
+    let sides = [[one, other], [other, one]];
+    for (number, (way, cpus)) in asked.ways.iter().zip(sides).enumerate() {
+        match all.exchanged(&Asked { cpus, way, line, apart: false })? {
+            Ok(turns) => pair.ways[number].extend(turns.usual()),
+            Err(why) => {
+                pair.why = Some(why);
+                return Ok(());
+            }
+        }
+    }
+    if line < PASSES[0] {
+        let control = Asked { cpus: pair.cpus, way: &asked.ways[0], line, apart: true };
+        match all.exchanged(&control)? {
+            Ok(turns) => pair.unanswered.extend(turns.usual()),
+            Err(why) => pair.why = Some(why),
+        }
+    }
+    Ok(())
+}
+
+impl Turns {
+    /// TSC ticks of an exchange in each batch.
+    fn usual(&self) -> Vec<f64> {
+        let of_call = |batch: &[[u64; 2]], call: usize| {
+            let mut ticks: Vec<f64> = batch.iter().map(|round| round[call] as f64).collect();
+            ticks.sort_by(f64::total_cmp);
+            (!ticks.is_empty()).then(|| quantile(&ticks, USUAL))
+        };
+        let exchange =
+            |batch: &Vec<[u64; 2]>| Some((of_call(batch, 1)? - of_call(batch, 0)?) / self.more as f64);
+        self.batches.iter().filter_map(exchange).collect()
+    }
+}
+
+/// The CPUs whose pairs with all others are measured: all, or the first and others as far apart as can be.
+fn rows(cpus: &[u32], time: Duration) -> Vec<u32> {
+    let count = cpus.len();
+    let opening = OPENED * count as u32;
+    let each = EACH.as_secs_f64() * PASSES[0] as f64;
+    let pairs = (time.saturating_sub(opening).as_secs_f64() / each) as usize;
+    if count * count.saturating_sub(1) / 2 <= pairs {
+        return cpus.to_vec();
+    }
+    let rows = (pairs / count.max(1)).clamp(1, count);
+    (0..rows).map(|row| cpus[row * count / rows]).collect()
+}
+
+/// How often each of so many pairs is measured.
+fn passes(pairs: usize, time: Duration) -> usize {
+    let whole = EACH.as_secs_f64() * pairs.max(1) as f64;
+    ((time.as_secs_f64() / whole) as usize).clamp(PASSES[0], PASSES[1])
+}
+
+/// The records of pairs, where the TSC has this rate.
+pub(super) fn records(
+    test: &'static Test,
+    asked: &'static Exchanges,
+    pairs: &[Pair],
+    places: &[Place],
+    rate: Option<Hertz>,
+) -> Vec<UarchRecord> {
+    let judged: Vec<_> = pairs.iter().map(|pair| pair.judged(asked, rate)).collect();
+    let sizes: Vec<_> = judged.iter().map(|verdict| verdict.size).collect();
+    let clusters = clusters(&sizes);
+    recorded(test, pairs, judged, &clusters, places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::TESTS;
+    use crate::test::Look;
+    use crate::verdict::Kind;
+    use std::cell::Cell;
+    use std::collections::BTreeSet;
+
+    /// Ticks of an exchange that nobody answers, of the readings around a call, and per nanosecond.
+    const UNANSWERED: u64 = 9000;
+    const READINGS: u64 = 40;
+    const RATE: f64 = 2.0;
+
+    /// CPUs whose exchanges take what this says, in ticks, by who asks whom and the number of the program; none where nobody answers.
+    struct Planted<F> {
+        ticks: F,
+        unanswered: u64,
+        /// How many times as long the control takes in the first line, as beside other work.
+        late: u64,
+        /// Of so many batches one is answered.
+        every: usize,
+        held: BTreeSet<u32>,
+        most: usize,
+        /// How often each line was asked for.
+        lines: Vec<usize>,
+    }
+
+    impl<F: Fn([u32; 2], usize) -> Option<u64>> Planted<F> {
+        fn new(ticks: F) -> Planted<F> {
+            Planted {
+                ticks,
+                unanswered: UNANSWERED,
+                late: 1,
+                every: 1,
+                held: BTreeSet::new(),
+                most: 0,
+                lines: vec![0; PASSES[1]],
+            }
+        }
+
+        fn found(&mut self, cpus: &[u32]) -> Vec<UarchRecord> {
+            let (test, asked) = test();
+            let now = Cell::new(Duration::ZERO);
+            let step = || {
+                now.set(now.get() + Duration::from_millis(1));
+                now.get()
+            };
+            let time = Time { now: &step, most: Duration::from_secs(2) };
+            let pairs = exchanged(self, asked, cpus, &time).unwrap();
+            records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)))
+        }
+    }
+
+    impl<F: Fn([u32; 2], usize) -> Option<u64>> Pairs for Planted<F> {
+        fn exchanged(&mut self, asked: &Asked) -> Result<Result<Turns, String>, RunError> {
+            self.held.extend(asked.cpus);
+            self.most = self.most.max(self.held.len());
+            self.lines[asked.line] += usize::from(!asked.apart);
+            let (_, of) = test();
+            let number = of.ways.iter().position(|way| std::ptr::eq(way, asked.way)).unwrap();
+            let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.apart);
+            let batch = |batch: usize| {
+                let late = if asked.apart && asked.line == 0 { self.late } else { 1 };
+                let each =
+                    late * ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
+                // An interrupt in every fifth round, of one call and then of the other one.
+                let round = |round: u64| {
+                    let late = [(0, 20_000), (1, 50_000)]
+                        .map(|(turn, ticks)| if round % 5 == turn { ticks } else { round % 3 });
+                    [READINGS + 16 * each + late[0], READINGS + 32 * each + late[1]]
+                };
+                (0..24).map(round).collect()
+            };
+            Ok(Ok(Turns { more: 16, batches: (0..8).map(batch).collect() }))
+        }
+
+        fn done_with(&mut self, cpu: u32) {
+            self.held.remove(&cpu);
+        }
+    }
+
+    fn test() -> (&'static Test, &'static Exchanges) {
+        let find = |test: &&'static Test| match &test.look {
+            Look::Exchanges(asked) => Some((*test, asked)),
+            _ => None,
+        };
+        TESTS.iter().find_map(find).unwrap()
+    }
+
+    fn of(records: &[UarchRecord], cpus: [u32; 2]) -> (Kind, Option<f64>, Option<usize>) {
+        let of = |record: &&UarchRecord| record.pair.as_ref().is_some_and(|pair| pair.cpus == cpus);
+        let record = records.iter().find(of).expect("a record of the pair");
+        (record.verdict, record.value.value, record.pair.as_ref().and_then(|pair| pair.cluster))
+    }
+
+    /// Two sockets of three CPUs, of which 0 and 4 are of one core, and 5 does not answer.
+    fn machine([one, other]: [u32; 2], _: usize) -> Option<u64> {
+        let core = [one.min(other), one.max(other)] == [0, 4];
+        let socket = one % 2 == other % 2;
+        (one != 5 && other != 5).then_some(if core {
+            40
+        } else if socket {
+            220
+        } else {
+            600
+        })
+    }
+
+    #[test]
+    fn a_planted_matrix_is_recovered_with_its_clusters() {
+        let found = Planted::new(machine).found(&[5, 0, 1, 2, 3, 4]);
+        assert_eq!(found.len(), 15);
+        let near = |cpus, nanos: f64, cluster| {
+            let (kind, value, of) = of(&found, cpus);
+            assert!(
+                kind == Kind::Found && (value.unwrap() - nanos).abs() < 0.02 * nanos,
+                "{cpus:?} {value:?}"
+            );
+            assert_eq!(of, Some(cluster), "{cpus:?}");
+        };
+        near([0, 4], 10.0, 1);
+        near([0, 2], 55.0, 2);
+        near([1, 3], 55.0, 2);
+        near([1, 2], 150.0, 3);
+        for record in &found {
+            let cpus = record.pair.as_ref().unwrap().cpus;
+            assert_eq!(record.why.contains("of one core"), cpus == [0, 4], "{cpus:?}: {}", record.why);
+            assert_eq!(record.verdict == Kind::Unclear, cpus[1] == 5, "{cpus:?}");
+            assert_eq!(record.what, format!("core_to_core.{}.{}", cpus[0], cpus[1]));
+        }
+        assert!(of(&found, [2, 5]).1.is_none());
+    }
+
+    #[test]
+    fn messages_that_nobody_answers_are_no_latency_however_soon_they_are_given_up() {
+        let mut silent = Planted::new(|_: [u32; 2], _| None);
+        silent.unanswered = 120;
+        let found = silent.found(&[0, 1]);
+        assert_eq!(of(&found, [0, 1]), (Kind::Unclear, None, None));
+        assert!(found[0].why.contains("did not answer"), "{}", found[0].why);
+    }
+
+    #[test]
+    fn a_cpu_that_runs_a_part_of_the_time_has_the_time_of_answered_messages() {
+        let mut part = Planted::new(machine);
+        (part.every, part.late) = (4, 3);
+        let (kind, value, _) = of(&part.found(&[0, 2]), [0, 2]);
+        assert!(kind == Kind::Found && (value.unwrap() - 55.0).abs() < 1.0, "{value:?}");
+    }
+
+    #[test]
+    fn programs_that_differ_are_no_number() {
+        let found = Planted::new(|_: [u32; 2], way| Some([100, 150][way])).found(&[0, 1]);
+        assert_eq!(of(&found, [0, 1]).0, Kind::Unclear);
+        assert!(found[0].why.contains("do not agree"), "{}", found[0].why);
+        // One of them is asked by the other CPU: a way that is longer there shows too.
+        let found =
+            Planted::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
+        assert_eq!(of(&found, [0, 1]).0, Kind::Unclear);
+    }
+
+    #[test]
+    fn without_another_cpu_there_is_one_record_of_none() {
+        for cpus in [&[][..], &[3]] {
+            let found = Planted::new(machine).found(cpus);
+            assert_eq!(
+                (found.len(), found[0].verdict, found[0].what.as_str()),
+                (1, Kind::None, "core_to_core")
+            );
+        }
+    }
+
+    #[test]
+    fn many_cpus_have_the_rows_that_there_is_time_for() {
+        let cpus: Vec<u32> = (0..24).map(|cpu| (cpu + 7) % 24).collect();
+        let mut planted = Planted::new(machine);
+        let found = planted.found(&cpus);
+        let rows = rows(&cpus, Duration::from_secs(2));
+        assert!(rows.contains(&7) && (2..20).contains(&rows.len()), "{rows:?}");
+        let pairs = rows.len() * (rows.len() - 1) / 2 + rows.len() * (cpus.len() - rows.len());
+        assert_eq!(found.len(), pairs);
+        assert!(planted.held.is_empty() && planted.most <= rows.len() + 1, "{} held", planted.most);
+        // Both programs of all pairs in the same lines.
+        assert!(planted.lines[..PASSES[0]].iter().all(|times| *times == 2 * pairs), "{:?}", planted.lines);
+    }
+
+    #[test]
+    fn what_there_is_no_time_for_is_not_clear() {
+        let (test, asked) = test();
+        let now = Cell::new(0);
+        let step = || {
+            now.set(now.get() + 1);
+            Duration::from_secs(now.get())
+        };
+        let time = Time { now: &step, most: Duration::from_secs(3) };
+        let pairs = exchanged(&mut Planted::new(machine), asked, &[0, 1, 2], &time).unwrap();
+        let records = records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)));
+        let late = records.iter().filter(|record| record.why.contains("no time was left")).count();
+        assert!(late == 1 && records.len() == 3, "{late}");
+    }
+}

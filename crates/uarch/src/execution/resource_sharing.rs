@@ -1,0 +1,96 @@
+//! What another CPU shares with the measured one.
+
+use crate::test::moves::in_pages;
+use crate::test::sharing::{Sharing, Work};
+use crate::test::text::repeated;
+use crate::test::walk::{Steps, Walk, code};
+use crate::test::{Look, Part, Test};
+
+/// Pages that are read in turn: more than a first cache holds, less than a second one.
+const PAGES: u64 = 64;
+/// Loads of an iteration.
+const LOADS: usize = 32;
+
+/// Work of two texts, of which the other CPU runs the first.
+macro_rules! work {
+    ($name:literal, $one:literal, $other:literal) => {
+        Work {
+            name: $name,
+            ways: [
+                Walk { name: "one program", program: |_| repeated("", $one), without: None },
+                Walk { name: "another", program: |_| repeated("", $other), without: None },
+            ],
+            beside: $one,
+        }
+    };
+}
+
+/// Reads through the pages over and over. Each load is `bytes` behind the last one.
+fn through(bytes: usize) -> Steps {
+    let text = format!("and r12d, {}; mov rax, [r14 + r12]; add r12d, {bytes}", PAGES * 4096 - 1);
+    Steps { init: code("xor r12d, r12d"), ..in_pages(code(&text).repeat(LOADS), LOADS, PAGES) }
+}
+
+pub(crate) const TEST: Test = Test {
+    name: "resource_sharing",
+    about: "what this CPU shares with another one: how much longer work takes beside the same work",
+    definition: "the core cycles that work takes while another CPU does the same, for each that it takes while that one executes PAUSE; of the CPU that slows additions most, of the nearest three",
+    source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+    part: Part::Environment,
+    look: Look::Sharing(Sharing {
+        rows: &[
+            work!(
+                "alu",
+                "not rax; not rcx; not rdx; not rsi; not rdi; not r8; not r9; not r10",
+                "add rax, r12; add rcx, r12; add rdx, r12; add rsi, r12; add rdi, r12; add r8, r12; add r9, r12; add r10, r12"
+            ),
+            work!(
+                "multiply",
+                "imul rax, r12, 7; imul rcx, r12, 7; imul rdx, r12, 7; imul rsi, r12, 7",
+                "imul rax, r12; imul rcx, r12; imul rdx, r12; imul rsi, r12"
+            ),
+            work!("root", "sqrtps xmm2, xmm4; sqrtps xmm3, xmm4", "sqrtpd xmm2, xmm4; sqrtpd xmm3, xmm4"),
+            work!(
+                "float_multiply",
+                "mulps xmm2, xmm10; mulps xmm3, xmm10; mulps xmm4, xmm10; mulps xmm5, xmm10; mulps xmm6, xmm10; mulps xmm7, xmm10; mulps xmm8, xmm10; mulps xmm9, xmm10",
+                "mulpd xmm2, xmm10; mulpd xmm3, xmm10; mulpd xmm4, xmm10; mulpd xmm5, xmm10; mulpd xmm6, xmm10; mulpd xmm7, xmm10; mulpd xmm8, xmm10; mulpd xmm9, xmm10"
+            ),
+            work!(
+                "load",
+                "mov rax, [r14]; mov rcx, [r14 + 8]; mov rdx, [r14 + 16]; mov rsi, [r14 + 24]",
+                "mov r8, [r14 + 64]; mov r9, [r14 + 72]; mov r10, [r14 + 80]; mov r11, [r14 + 88]"
+            ),
+            work!(
+                "store",
+                "mov [r14], rax; mov [r14 + 8], rax; mov [r14 + 16], rax; mov [r14 + 24], rax",
+                "mov [r14 + 64], rcx; mov [r14 + 72], rcx; mov [r14 + 80], rcx; mov [r14 + 88], rcx"
+            ),
+            Work {
+                name: "second_cache",
+                ways: [
+                    Walk { name: "each line", program: |_| through(64), without: None },
+                    Walk { name: "every third line", program: |_| through(192), without: None },
+                ],
+                beside: "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, 64",
+            },
+        ],
+        idle: "pause",
+        beside: "the same work",
+        memory: None,
+        // What adds, and the multiplier, are busy in each cycle.
+        proves: &["alu", "multiply"],
+        apart: 0.15,
+        structures: &[
+            "rob",
+            "int_registers",
+            "vector_registers_xmm",
+            "loads_in_flight",
+            "stores_in_flight",
+            "integer_scheduler",
+            "load_scheduler",
+        ],
+        left: "the share of the entries it has alone that is left beside work that fills it on another CPU of the same core",
+        // Behind each pair of roots waits a part of each kind.
+        full: "sqrtsd xmm0, xmm0; sqrtsd xmm0, xmm0; mov rax, [r14]; mov [r14 + 8], rbx; lea rcx, [rdx + 1]; mov rsi, [r14 + 16]; mov [r14 + 24], rbx; lea rdi, [rdx + 2]; mov r8, [r14 + 32]; mov [r14 + 40], rbx; lea r9, [rdx + 3]; mov r10, [r14 + 48]; mov [r14 + 56], rbx; lea r11, [rdx + 4]; movq rax, xmm0; and eax, 63; mov rsi, [r14 + rax]; add rsi, rcx",
+    }),
+};

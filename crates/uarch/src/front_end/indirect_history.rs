@@ -1,0 +1,96 @@
+//! Targets of one indirect jump that come in turn.
+
+use super::direction_predictor::in_turn;
+use crate::test::lengths::nop_of;
+use crate::test::walk::{Steps, Walk, Walks, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_code::program::memory::Fill;
+use cyclescope_core::random::Random;
+use cyclescope_core::unit::Unit;
+
+/// Iterations of the shorter call at least.
+const ITERATIONS_LEAST: usize = 4000;
+/// Bytes of the number of a target's place.
+const PLACE: usize = 4;
+
+/// A program with one indirect jump. Each step takes it to another of `number` targets, which are `apart` bytes from each other. Their
+/// order is random, and repeats when all have been jumped to.
+fn targets(number: usize, apart: usize, seed: u64) -> Steps {
+    let mut order: Vec<usize> = (0..number).collect();
+    Random::new(seed ^ number as u64).shuffle(&mut order);
+    let places = order.iter().flat_map(|target| ((target * apart) as u32).to_le_bytes()).collect();
+    let mut body =
+        code(&format!("mov eax, [r14 + {PLACE}*rbp]; inc rbp; cmp rbp, {number}; cmovae rbp, r11"));
+    // lea rcx, [rip + 5], which is the address of the first target; add rax, rcx; jmp rax
+    body.extend([0x48, 0x8d, 0x0d, 5, 0, 0, 0]);
+    body.extend(code("add rax, rcx; jmp rax"));
+    for target in 0..number {
+        // jmp behind the last target
+        let distance = ((number - target) * apart - JUMP) as i32;
+        body.push(0xe9);
+        body.extend(distance.to_le_bytes());
+        body.extend(nop_of(apart - JUMP));
+    }
+    in_turn(body, Fill::Image(places), (PLACE * number) as u64, number.max(ITERATIONS_LEAST))
+}
+
+/// Bytes of a direct jump.
+const JUMP: usize = 5;
+
+fn each_12(number: usize) -> Steps {
+    targets(number, 12, 0x5eed)
+}
+
+fn each_16(number: usize) -> Steps {
+    targets(number, 16, 0xacade)
+}
+
+pub(crate) const TEST: Test = Test {
+    name: "indirect_history",
+    about: "how many targets of one indirect jump, in a random order that repeats, the core predicts",
+    definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: tables that are found by hashes \
+                 fill by chance",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::FrontEnd,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "targets 12 bytes apart", program: each_12, without: None },
+            Walk { name: "targets 16 bytes apart", program: each_16, without: None },
+        ],
+        others: &[],
+        takes: &[],
+        beside: None,
+        // With more the code of either program would not lie in an instruction cache of 32 KiB.
+        counts: [8, 1920],
+        unit: Unit::Count,
+        rise: 5.0,
+        ratio: 1.3,
+        // Its tables are found by hashes.
+        by_chance: true,
+        one: false,
+        always: false,
+        cost: Some("core cycles of a turn: the jump there and back, its load and its counter"),
+        bytes: PLACE,
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    #[test]
+    fn each_target_comes_once_and_goes_back() {
+        let steps = each_16(50);
+        let Fill::Image(places) = &steps.memory.areas[0].fill else { panic!("the table is written") };
+        let mut places: Vec<u32> =
+            places.chunks(PLACE).map(|place| u32::from_le_bytes(place.try_into().unwrap())).collect();
+        assert!(!places.is_sorted());
+        places.sort();
+        let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
+        let first = all.iter().find(|one| one.mnemonic() == Mnemonic::Lea).unwrap().ip_rel_memory_address();
+        let back: Vec<_> = all.iter().filter(|one| one.is_jmp_short_or_near()).collect();
+        assert_eq!(back.iter().map(|jump| (jump.ip() - first) as u32).collect::<Vec<_>>(), places);
+        assert!(back.iter().all(|jump| jump.near_branch_target() == steps.body.len() as u64));
+    }
+}

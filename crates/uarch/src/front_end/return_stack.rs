@@ -1,0 +1,159 @@
+//! The stack of return addresses.
+//!
+//! Where a nest of calls is deeper than the stack, each return more is mispredicted, and the last call of a nest costs as much as
+//! that. Some cores know from the history of branches where such a return goes to, and then it costs no more than another. On these one
+//! return is measured that no history tells.
+
+use super::misprediction::{GENERATE, generator};
+use crate::test::walk::{Steps, Walk, Walks, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_core::unit::Unit;
+
+/// Nests of the shorter call.
+const ITERATIONS: u64 = 1800;
+/// Nests of that of a program without random branches. What other work does meanwhile is a part of all calls together, which in a longer
+/// time is more than the last one costs (Zen 4).
+const FEW_ITERATIONS: u64 = 120;
+/// int3, which is never reached.
+const TRAP: u8 = 0xcc;
+
+/// Functions so many bytes apart that call each other down to this depth, each from one place.
+fn plain(depth: usize, apart: usize) -> Steps {
+    let place = |function: usize| (1 + function) * apart;
+    let mut body = relative(CALL, 0, place(0));
+    body.extend(relative(JUMP, body.len(), place(depth)));
+    for function in 0..depth {
+        body.resize(place(function), TRAP);
+        if function + 1 < depth {
+            body.extend(relative(CALL, body.len(), place(function + 1)));
+        }
+        body.extend(code("ret"));
+    }
+    body.resize(place(depth), TRAP);
+    generator(body, FEW_ITERATIONS)
+}
+
+fn plain_32(depth: usize) -> Steps {
+    plain(depth, 32)
+}
+
+fn less_32(depth: usize) -> Steps {
+    plain(depth - 1, 32)
+}
+
+fn plain_64(depth: usize) -> Steps {
+    plain(depth, 64)
+}
+
+fn less_64(depth: usize) -> Steps {
+    plain(depth - 1, 64)
+}
+
+/// Functions so many bytes apart that call each other down to this depth. The first is called from one of this many places by a
+/// random bit, and more bits decide branches between: no history of branches tells where it returns to. Its address is lost
+/// first.
+///
+/// A branch on the way that is mispredicted calls the same functions as the right one, so that what it fetches by mistake puts the
+/// same addresses where they will be put.
+fn nest(depth: usize, apart: usize, places: Places) -> Steps {
+    // The bits are RAX's, the highest first.
+    let mut body = code(&format!("{GENERATE}; mov rax, rbp; shl rax, 1"));
+    let first = (body.len() + 2 + 2 * PLACE).next_multiple_of(apart);
+    let second = (first + BITS * BIT + PLACE).next_multiple_of(apart);
+    let place = |function: usize| if function == 0 { first } else { second + (function - 1) * apart };
+    let end = place(depth);
+    body.extend([JC, PLACE as u8]);
+    let other = body.len() + PLACE;
+    for number in 0..2 {
+        // Where there is one place, the first way jumps to it over as many bytes.
+        let (opcode, to) = match (places, number) {
+            (Places::One, 0) => (JUMP, other),
+            _ => (CALL, first),
+        };
+        body.extend(relative(opcode, body.len(), to));
+        body.extend(relative(JUMP, body.len(), end));
+    }
+    for function in 0..depth {
+        body.resize(place(function), TRAP);
+        if function == 0 {
+            body.extend(
+                [&code("shl rax, 1")[..], &[JC, 3], &code("nop dword ptr [rax]")].concat().repeat(BITS),
+            );
+        }
+        if function + 1 < depth {
+            body.extend(relative(CALL, body.len(), place(function + 1)));
+        }
+        body.extend(code("ret"));
+    }
+    body.resize(end, TRAP);
+    generator(body, ITERATIONS)
+}
+
+/// How many places call the first function.
+#[derive(Clone, Copy)]
+enum Places {
+    One,
+    Two,
+}
+
+/// Random branches between, and bytes of each.
+const BITS: usize = 8;
+const BIT: usize = 8;
+/// jc over less than 128 bytes.
+const JC: u8 = 0x72;
+/// Opcodes of a call and of a jump, and bytes of both together.
+const CALL: u8 = 0xe8;
+const JUMP: u8 = 0xe9;
+const PLACE: usize = 10;
+
+/// A call or a jump at a place to another one.
+fn relative(opcode: u8, from: usize, to: usize) -> Vec<u8> {
+    let distance = to as i32 - (from + PLACE / 2) as i32;
+    [&[opcode][..], &distance.to_le_bytes()].concat()
+}
+
+fn each_32(depth: usize) -> Steps {
+    nest(depth, 32, Places::Two)
+}
+
+fn from_one_32(depth: usize) -> Steps {
+    nest(depth, 32, Places::One)
+}
+
+fn each_64(depth: usize) -> Steps {
+    nest(depth, 64, Places::Two)
+}
+
+fn from_one_64(depth: usize) -> Steps {
+    nest(depth, 64, Places::One)
+}
+
+pub(crate) const TEST: Test = Test {
+    name: "return_stack",
+    about: "how deep calls may be nested until a return is mispredicted",
+    definition: "calls within each other that all return without a misprediction; on cores that know from other branches where returns go to, the \
+                 same beside mispredicted branches, which may cost entries",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::FrontEnd,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "a call more, 32 bytes apart", program: plain_32, without: Some(less_32) },
+            Walk { name: "a call more, 64 bytes apart", program: plain_64, without: Some(less_64) },
+        ],
+        others: &[
+            Walk { name: "functions 32 bytes apart", program: each_32, without: Some(from_one_32) },
+            Walk { name: "functions 64 bytes apart", program: each_64, without: Some(from_one_64) },
+        ],
+        takes: &[],
+        beside: None,
+        counts: [6, 64],
+        unit: Unit::Count,
+        rise: 5.0,
+        ratio: 1.2,
+        by_chance: false,
+        one: true,
+        always: true,
+        cost: None,
+        bytes: 0,
+    }),
+};

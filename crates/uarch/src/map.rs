@@ -1,0 +1,225 @@
+//! What a program costs at each place: a number for the places where it costs least, and where it costs more.
+
+use super::cost::Costs;
+use super::record::{PlaceRecord, UarchRecord};
+use super::test::Test;
+use super::test::map::{Course, Map};
+use super::test::walk::Walk;
+use super::verdict::{Kind, Verdict};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::{Interval, median};
+use cyclescope_core::unit::Unit;
+use iced_x86::CpuidFeature;
+
+/// Measurements of a place at most, until both programs agree.
+const TIMES: usize = 4;
+/// Share of a row's places of which the cost has to be known.
+const KNOWN: f64 = 0.8;
+
+/// The cost at a place, where two programs agree, and what both cost at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    place: isize,
+    cost: Option<f64>,
+    each: [f64; 2],
+}
+
+/// Measures each row that is for a CPU with these features, and judges.
+pub(super) fn map(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    map: &'static Map,
+    has: &dyn Fn(&CpuidFeature) -> bool,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut records = Vec::new();
+    for row in map.rows {
+        let what = format!("{}.{}", test.name, row.name);
+        let record = |verdict| UarchRecord::new(test, what, verdict, Unit::CoreCycles);
+        if !row.needs.iter().all(has) {
+            records.push(record(Verdict::new(Kind::None, "this CPU has no such instructions")));
+            continue;
+        }
+        let places = measured(core, map, row)?;
+        let mut record = record(judged(map, &places));
+        record.places =
+            places.into_iter().map(|Place { place, cost, .. }| PlaceRecord { place, cost }).collect();
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// The cost at each place of a row.
+fn measured(core: &mut dyn Costs, map: &Map, row: &'static Course) -> Result<Vec<Place>, RunError> {
+    let cost = |number| {
+        let (cost, each) = agreed(core, map, &row.ways, number)?;
+        Ok(Place { place: row.place(number), cost, each })
+    };
+    (0..row.places).map(cost).collect()
+}
+
+/// The lower of what two programs cost that agree, and what each costs. What differs is measured again: other work makes it dearer, and never cheaper.
+fn agreed(
+    core: &mut dyn Costs,
+    map: &Map,
+    walks: &'static [Walk; 2],
+    number: usize,
+) -> Result<(Option<f64>, [f64; 2]), RunError> {
+    let mut lowest = [f64::INFINITY; 2];
+    for _ in 0..TIMES {
+        for (walk, lowest) in walks.iter().zip(&mut lowest) {
+            *lowest = core.cost(walk, number)?.map_or(*lowest, |point| lowest.min(point.cost));
+        }
+        let [one, other] = lowest;
+        if one.is_finite() && same(map, one, other) {
+            return Ok((Some(one.min(other)), lowest));
+        }
+    }
+    Ok((None, lowest))
+}
+
+fn same(map: &Map, one: f64, other: f64) -> bool {
+    (one - other).abs() <= map.apart.max(map.apart_share * one.max(other))
+}
+
+/// The least cost, and what the others are, each with its places.
+fn judged(map: &Map, places: &[Place]) -> Verdict {
+    let mut known: Vec<(f64, isize)> =
+        places.iter().filter_map(|place| Some((place.cost?, place.place))).collect();
+    known.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let groups: Vec<&[(f64, isize)]> = known.chunk_by(|one, other| same(map, one.0, other.0)).collect();
+    let middle =
+        |group: &[(f64, isize)]| median(&mut group.iter().map(|(cost, _)| *cost).collect::<Vec<_>>());
+    let step = places.get(1).map_or(1, |second| second.place - places[0].place);
+    let told = |group: &&[(f64, isize)]| {
+        format!(
+            "{:.1} at {}",
+            middle(group).max(0.0),
+            listed(group.iter().map(|(_, place)| *place).collect(), step)
+        )
+    };
+    let mut why: Vec<String> = groups.iter().map(told).collect();
+    // What costs surely more in both programs, as where a core takes the load for one of what was stored and begins again, is no least cost.
+    let least = known.first().map_or(f64::INFINITY, |(cost, _)| *cost);
+    let dearer = |cost: f64| cost.is_finite() && cost > least && !same(map, least, cost);
+    let (more, unknown): (Vec<&Place>, Vec<&Place>) = places
+        .iter()
+        .filter(|place| place.cost.is_none())
+        .partition(|place| place.each.into_iter().all(dearer));
+    let at = |places: &[&Place]| listed(places.iter().map(|place| place.place).collect(), step);
+    if !more.is_empty() {
+        let each = || more.iter().flat_map(|place| place.each);
+        let [low, high] = [each().fold(f64::INFINITY, f64::min), each().fold(0.0, f64::max)];
+        why.push(format!("{low:.1} to {high:.1}, by program, at {}", at(&more)));
+    }
+    if !unknown.is_empty() {
+        why.push(format!("no two programs agree at {}", at(&unknown)));
+    }
+    let enough = (known.len() + more.len()) as f64 >= KNOWN * places.len() as f64;
+    let kind = if enough { Kind::Found } else { Kind::Unclear };
+    let least = groups.first().filter(|_| enough).map(|group| Interval {
+        value: middle(group),
+        low: group[0].0,
+        high: group[group.len() - 1].0,
+    });
+    Verdict { size: least, ..Verdict::new(kind, why.join("; ")) }
+}
+
+/// Places in words: `-3 to -1, 5`.
+fn listed(mut places: Vec<isize>, step: isize) -> String {
+    places.sort_unstable();
+    let runs = places.chunk_by(|one, next| next - one == step);
+    let text = |run: &[isize]| match run {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first} to {last}"),
+        [] => String::new(),
+    };
+    runs.map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::CostPoint;
+    use crate::test::walk::{Steps, straight};
+
+    const MAP: Map = Map { rows: &[], apart: 0.3, apart_share: 0.06 };
+
+    fn places(costs: &[Option<f64>]) -> Vec<Place> {
+        costs
+            .iter()
+            .zip(-1..)
+            .map(|(cost, place)| Place { place, cost: *cost, each: [cost.unwrap_or(4.0), 26.0] })
+            .collect()
+    }
+
+    #[test]
+    fn the_least_cost_is_the_number_and_the_others_are_told() {
+        let found =
+            judged(&MAP, &places(&[Some(18.0), Some(5.0), Some(5.1), Some(4.9), Some(18.5), Some(18.2)]));
+        assert_eq!(found.why, "5.0 at 0 to 2; 18.2 at -1, 3 to 4");
+        assert_eq!(found.size, Some(Interval { value: 5.0, low: 4.9, high: 5.1 }));
+        let half = judged(&MAP, &places(&[None, Some(5.0), Some(5.0), None]));
+        assert_eq!((half.kind, half.size), (Kind::Unclear, None));
+        assert_eq!(half.why, "5.0 at 0 to 1; no two programs agree at -1, 2");
+        assert_eq!(judged(&MAP, &places(&[None])).size, None);
+    }
+
+    #[test]
+    fn places_that_cost_more_in_both_programs_hide_no_least_cost() {
+        let mut all = places(&[Some(1.0), Some(19.0), None, None, None]);
+        all[2].each = [26.0, 42.0];
+        all[3].each = [25.0, 43.0];
+        all[4].each = [1.0, 30.0];
+        let found = judged(&MAP, &all);
+        assert_eq!((found.kind, found.size.map(|size| size.value)), (Kind::Found, Some(1.0)));
+        assert_eq!(
+            found.why,
+            "1.0 at -1; 19.0 at 0; 25.0 to 43.0, by program, at 1 to 2; no two programs agree at 3"
+        );
+        all[3].each = [f64::INFINITY, 43.0];
+        assert_eq!(judged(&MAP, &all).kind, Kind::Unclear, "one was never measured");
+    }
+
+    /// A core on which the second program costs more at odd places, and every third measurement is disturbed.
+    struct Core(usize);
+
+    impl Costs for Core {
+        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            self.0 += 1;
+            let more = if walk.name == "another" && n % 2 == 1 { 2.0 } else { 0.0 };
+            let cost = 5.0 + more + if self.0.is_multiple_of(3) { 9.0 } else { 0.0 };
+            Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+        }
+    }
+
+    #[test]
+    fn a_place_has_a_cost_where_both_programs_agree() {
+        fn nothing(_: usize) -> Steps {
+            straight(Vec::new(), 1)
+        }
+        static WALKS: [Walk; 2] = [
+            Walk { name: "one", program: nothing, without: None },
+            Walk { name: "another", program: nothing, without: None },
+        ];
+        let mut core = Core(0);
+        let costs: Vec<Option<f64>> =
+            (0..4).map(|number| agreed(&mut core, &MAP, &WALKS, number).unwrap().0).collect();
+        assert_eq!(costs, [Some(5.0), None, Some(5.0), None]);
+    }
+
+    #[test]
+    fn rows_that_this_cpu_has_no_instructions_for_have_no_number() {
+        use crate::list::TESTS;
+        use crate::test::Look;
+        let mut needing = 0;
+        for test in TESTS {
+            let Look::Map(asked) = &test.look else { continue };
+            let records = super::map(&mut Core(0), test, asked, &|_| false).expect("all is simulated");
+            for (row, record) in asked.rows.iter().zip(&records).filter(|(row, _)| !row.needs.is_empty()) {
+                assert_eq!((record.verdict, record.value.value), (Kind::None, None), "{}", row.name);
+                needing += 1;
+            }
+        }
+        assert!(needing > 0);
+    }
+}

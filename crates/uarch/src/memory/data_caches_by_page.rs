@@ -1,0 +1,81 @@
+//! The levels of data caches, by loads that need few translations.
+//!
+//! In small pages, and in huge ones whose memory a hypervisor has split, loads in random order get dearer where their translations are no longer at hand.
+//! That end may lie just before the second cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
+
+use super::data_caches::page_after_page;
+use crate::test::walk::{LINE, Steps, Walk, Walks, chase};
+use crate::test::{Look, Part, Test};
+use cyclescope_code::program::memory::Order;
+use cyclescope_core::unit::Unit;
+
+/// Every other line of them.
+fn half_of_each_page(bytes: usize) -> Steps {
+    chase(bytes / (2 * LINE), 2 * LINE, Order::RandomByPage)
+}
+
+pub(crate) const TEST: Test = Test {
+    name: "data_caches_by_page",
+    about: "how large each level of the data caches is where loads need few translations",
+    definition: "bytes over which loads, of all lines of a page in random order before those of another page, find all in this level or a nearer one",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "each line", program: page_after_page, without: None },
+            Walk { name: "every other line", program: half_of_each_page, without: None },
+        ],
+        others: &[],
+        takes: &[],
+        beside: None,
+        // No known second cache is larger, and others use third ones too.
+        counts: [4 << 10, 8 << 20],
+        unit: Unit::Bytes,
+        rise: 3.0,
+        // As where each load needs a translation.
+        ratio: 1.8,
+        by_chance: true,
+        one: false,
+        always: false,
+        // In an order by pages prefetchers bring a part, so that it is no latency.
+        cost: None,
+        bytes: 1,
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_code::program::memory::Fill;
+    use std::collections::BTreeSet;
+
+    fn asked() -> &'static Walks {
+        let test: &'static Test = &TEST;
+        let Look::Levels(walks) = &test.look else { unreachable!("it is one of levels") };
+        walks
+    }
+
+    #[test]
+    fn loads_of_a_page_come_together_and_programs_are_unlike() {
+        let strides = asked().walks.iter().map(|walk| {
+            let steps = (walk.program)(1 << 20);
+            let area = &steps.memory.areas[0];
+            let Fill::Ring(ring) = &area.fill else { panic!("it is a ring") };
+            assert!(matches!(ring.order, Order::RandomByPage), "{}", walk.name);
+            // Both have as many bytes, and so as many pages.
+            assert_eq!((area.bytes as usize + ring.stride as usize).next_multiple_of(4096), (1 << 20) + 4096);
+            ring.stride as usize
+        });
+        assert_eq!(strides.collect::<BTreeSet<_>>(), BTreeSet::from([LINE, 2 * LINE]));
+    }
+
+    /// Bytes of the largest second cache that is published for a core of its own (Lion Cove: 3 MiB, Intel, 2024).
+    const LARGEST: usize = 3 << 20;
+
+    #[test]
+    fn a_level_is_seen_behind_the_largest_second_cache_and_a_load_has_no_latency() {
+        let walks = asked();
+        assert!(walks.counts[1] >= 2 * LARGEST && walks.counts[0] <= 8 << 10);
+        assert!(walks.cost.is_none());
+    }
+}

@@ -1,0 +1,115 @@
+//! A vector times a number plus a vector.
+
+use crate::test::rate::{Rates, Row, Way};
+use crate::test::walk::{LINE, Steps, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use cyclescope_core::unit::Unit;
+use iced_x86::CpuidFeature::{self, AVX, AVX512F, FMA};
+
+/// Bytes of a number.
+const NUMBER: usize = 8;
+/// Bytes of each vector that an iteration goes through, and of the shorter call.
+const BLOCK: usize = 512;
+const CALL: usize = 32 << 10;
+
+/// Bytes of both vectors: half of the first caches of old cores, and of the second ones.
+const NEAR: usize = 16 << 10;
+const FAR: usize = 128 << 10;
+
+/// y = a x + y with registers of so many bytes, as many elements at once as there are together. A step is a number.
+fn daxpy(bytes: usize, width: usize, together: usize, fused: bool) -> Steps {
+    // R14 points to x, and y is half a page and five lines behind its end: no load's address is that of a store in its last 12 bits, or 10. RBP is
+    // the place in both.
+    let half = bytes / 2;
+    let y = half + PAGE as usize / 2 + 5 * LINE;
+    let name = ["xmm", "ymm", "zmm"][width.ilog2() as usize - 4];
+    let group = |first: usize| {
+        let mut all = Vec::new();
+        let of = |number: usize| (number * width, format!("{name}{}", 1 + number % together));
+        let numbers = first..first + together;
+        for (offset, register) in numbers.clone().map(of) {
+            all.push(match width {
+                16 => format!("movups {register}, [r14 + rbp + {offset}]"),
+                _ => format!("vmovups {register}, [r14 + rbp + {offset}]"),
+            });
+        }
+        for (offset, register) in numbers.clone().map(of) {
+            let at = y + offset;
+            all.push(match (width, fused) {
+                (16, _) => format!("mulpd {register}, xmm0; addpd {register}, [r14 + rbp + {at}]"),
+                (_, true) => format!("vfmadd213pd {register}, {name}0, [r14 + rbp + {at}]"),
+                (_, false) => format!("vmulpd {register}, {register}, {name}0; vaddpd {register}, {register}, [r14 + rbp + {at}]"),
+            });
+        }
+        for (offset, register) in numbers.map(of) {
+            let at = y + offset;
+            all.push(match width {
+                16 => format!("movaps [r14 + rbp + {at}], {register}"),
+                _ => format!("vmovups [r14 + rbp + {at}], {register}"),
+            });
+        }
+        all.join("; ")
+    };
+    let all: Vec<String> = (0..BLOCK / width).step_by(together).map(group).collect();
+    let area = Area {
+        lifetime: Lifetime::Kept,
+        present: Present::Everywhere,
+        pointer: Some(Pointer { register: 14, at: At::Start }),
+        ..Area::new(bytes as u64 + PAGE, Fill::Bytes(vec![0]))
+    };
+    Steps {
+        init: code("xor ebp, ebp; pxor xmm0, xmm0"),
+        body: code(&format!("{}; add rbp, {BLOCK}; and rbp, {}", all.join("; "), half - 1)),
+        following: Vec::new(),
+        steps: BLOCK / NUMBER,
+        iterations: (CALL / BLOCK).max(half / BLOCK) as u64,
+        memory: Memory { areas: vec![area], ..Memory::default() },
+    }
+}
+
+const SSE: &[Way] = &[
+    Way::plain("one by one", |bytes| daxpy(bytes, 16, 1, false)),
+    Way::plain("two by two", |bytes| daxpy(bytes, 16, 2, false)),
+    Way::plain("four by four", |bytes| daxpy(bytes, 16, 4, false)),
+    Way::plain("eight by eight", |bytes| daxpy(bytes, 16, 8, false)),
+];
+const FMA_32: &[Way] = &[
+    Way::plain("one by one", |bytes| daxpy(bytes, 32, 1, true)),
+    Way::plain("two by two", |bytes| daxpy(bytes, 32, 2, true)),
+    Way::plain("four by four", |bytes| daxpy(bytes, 32, 4, true)),
+    Way::plain("eight by eight", |bytes| daxpy(bytes, 32, 8, true)),
+];
+const FMA_64: &[Way] = &[
+    Way::plain("one by one", |bytes| daxpy(bytes, 64, 1, true)),
+    Way::plain("two by two", |bytes| daxpy(bytes, 64, 2, true)),
+    Way::plain("four by four", |bytes| daxpy(bytes, 64, 4, true)),
+    Way::plain("eight by eight", |bytes| daxpy(bytes, 64, 8, true)),
+];
+
+const fn row(name: &'static str, bytes: usize, ways: &'static [Way], needs: &'static [CpuidFeature]) -> Row {
+    Row::new(name, bytes, 1.0, ways).needing(needs)
+}
+
+pub(crate) const TEST: Test = Test {
+    name: "daxpy",
+    about: "how many numbers of a vector times a number plus a vector the core does in a cycle",
+    definition: "numbers of eight bytes in a core cycle, of which one is loaded from each vector, multiplied and added, and stored; both vectors together have 16 KiB or 128 KiB",
+    source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+    part: Part::Memory,
+    look: Look::Rates(Rates {
+        rows: &[
+            row("16_bytes_near", NEAR, SSE, &[]),
+            row("16_bytes_far", FAR, SSE, &[]),
+            row("32_bytes_fma_near", NEAR, FMA_32, &[AVX, FMA]),
+            row("32_bytes_fma_far", FAR, FMA_32, &[AVX, FMA]),
+            row("64_bytes_fma_near", NEAR, FMA_64, &[AVX512F]),
+            row("64_bytes_fma_far", FAR, FMA_64, &[AVX512F]),
+        ],
+        unit: Unit::PerCycle,
+        bytes: 1,
+        apart: 0.12,
+        alone: false,
+        within: None,
+    }),
+};

@@ -1,0 +1,111 @@
+//! Loads that a core lets go ahead of stores whose addresses it does not know yet.
+//!
+//! A function stores and loads, the address of the store later than that of the load. It is called many times in turn, the first time with
+//! the load's own address, which shows the core that the load must wait, and then with another one. In one of these clean runs the store's
+//! address comes much later, and much waits for the load: if the load goes ahead by then, that costs so much less than in the first clean
+//! run. Where in the row that run is alone differs.
+
+use crate::test::moves::in_pages;
+use crate::test::walk::{Steps, Walk, Walks, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_core::unit::Unit;
+
+/// Rows of the shorter call.
+const ROWS: u64 = 4;
+/// Multiplications before the store's address in that run, and behind the load.
+const LATE: usize = 40;
+/// Multiplications before the store's address in each run.
+const ALWAYS: usize = 5;
+
+/// What a program consists of.
+struct Texts {
+    /// Runs of a row, the one that shows an alias among them: more than cores take that do not let a load go ahead for a while after one.
+    runs: usize,
+    /// Makes the index of the store's address the load's own, and another one.
+    index: [&'static str; 2],
+    /// A link of a chain from the index to itself.
+    address: &'static str,
+    /// What stores and loads.
+    access: &'static str,
+    /// A link of a chain from what was loaded to itself.
+    behind: &'static str,
+}
+
+const ONE: Texts = Texts {
+    runs: 128,
+    index: ["mov rdx, -16", "mov edx, 0"],
+    address: "imul rdx, rdi; ",
+    access: "mov [r14 + 8*rdx + 256], rbx; mov rsi, [r14 + 128]",
+    behind: "imul rsi, rdi; ",
+};
+const OTHER: Texts = Texts {
+    runs: 144,
+    index: ["mov rcx, -24", "xor ecx, ecx"],
+    address: "imul rcx, rcx, 1; ",
+    access: "mov [r14 + 8*rcx + 1000], rax; mov r9, [r14 + 448]; mov r8, [r14 + 808]",
+    behind: "imul r8, r8, 3; ",
+};
+
+/// A row in which the store's address is late in this run. Each run waits until the one before is complete.
+fn row(late: usize, texts: &Texts) -> Steps {
+    let Texts { runs, index: [own, another], address, access, behind } = texts;
+    let run = |number: usize| {
+        let index = if number == 0 { own } else { another };
+        let times = if number == late { LATE } else { 0 };
+        format!("lfence; {index}; {}call 2f; {}", address.repeat(times), behind.repeat(times))
+    };
+    let calls: String = (0..*runs).map(run).collect();
+    let body = code(&format!("{calls}jmp 3f; 2: {}{access}; ret; 3:", address.repeat(ALWAYS)));
+    // The stack is at the end of the pages.
+    let init = code("mov edi, 1; mov ebx, 3; mov eax, 5; lea rsp, [r14 + 8192]");
+    Steps { init, iterations: ROWS, ..in_pages(body, 1, 2) }
+}
+
+pub(crate) const TEST: Test = Test {
+    name: "disambiguation",
+    about: "how often a load must have had no store before it to its address until it goes ahead of stores whose addresses come late",
+    definition: "runs of one load, counted from one in which a store before it had its address, that wait for such a store; none where the load goes ahead at once, or never in so many runs",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); Intel 64 and IA-32 Architectures Optimization Reference Manual, memory disambiguation",
+    part: Part::Memory,
+    look: Look::Levels(Walks {
+        walks: &[
+            Walk { name: "one load", program: |_| row(1, &ONE), without: Some(|late| row(late, &ONE)) },
+            Walk { name: "two loads", program: |_| row(1, &OTHER), without: Some(|late| row(late, &OTHER)) },
+        ],
+        others: &[],
+        takes: &[],
+        beside: None,
+        counts: [1, 96],
+        unit: Unit::Count,
+        rise: 20.0,
+        ratio: 1.2,
+        by_chance: false,
+        one: true,
+        always: true,
+        cost: None,
+        bytes: 0,
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    /// Wherever the late run is, a row has the same instructions, but of the chains before and behind it.
+    #[test]
+    fn rows_differ_in_the_place_of_one_run_alone() {
+        for texts in [&ONE, &OTHER] {
+            let decoded = |late: usize| -> Vec<Mnemonic> {
+                let body = row(late, texts).body;
+                Decoder::new(64, &body, DecoderOptions::NONE).into_iter().map(|one| one.mnemonic()).collect()
+            };
+            let [mut one, mut other] = [1, 96].map(decoded);
+            assert!(96 < texts.runs && one != other);
+            assert_eq!(one.iter().filter(|mnemonic| **mnemonic == Mnemonic::Call).count(), texts.runs);
+            one.sort();
+            other.sort();
+            assert_eq!(one, other);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Misses that are on their way at once.
+//!
+//! Lines are flushed from all caches, and fetched all at once. Behind them comes a chain of loads that the second cache answers. While the nearest cache
+//! has a buffer for each line that it waits for and for one more, the chain goes on beside them; with one line more it waits until one is back. So nothing
+//! hangs on how fast lines come from memory. The same program with other lines, which are in the nearest cache, is subtracted.
+
+use crate::test::batches::Batches;
+use crate::test::walk::{Beside, LINE, Steps, Walk, chase, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Order, PAGE, Pointer, Present};
+use cyclescope_core::random::Random;
+
+/// The largest number of lines, those that were there beforehand included.
+const MOST: usize = 96;
+/// Lines that are there beforehand in the witness.
+const BEFORE: usize = 4;
+/// Bytes from a line to the next: no two are in a pair of lines that a core fetches together, and all sets have their part.
+const APART: usize = 5 * LINE;
+/// Bytes of the lines that are flushed: as many others, which are not, follow.
+const FLUSHED: usize = MOST * APART;
+/// Orders of the lines in an iteration, and iterations of the shorter call.
+const ORDERS: usize = 2;
+const ITERATIONS: u64 = 2;
+/// Lines of the chain: more than any nearest cache holds, and fewer than any second one.
+const RING: usize = 2048;
+/// Loads of the chain. They take longer than memory does to answer so many misses (on Zen 4 2240 core cycles, and 80 misses 2400).
+const LINKS: usize = 160;
+
+/// How the lines of a batch are used.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    /// Lines that are loaded beforehand.
+    before: usize,
+    /// What fetches each of the others.
+    fetch: fn(usize) -> String,
+    /// How far behind the lines that are flushed they are.
+    behind: usize,
+    /// Whether the chain waits for all of them.
+    fenced: bool,
+}
+
+fn batches(number: usize, how: Use) -> Steps {
+    let Use { before, fetch, behind, fenced } = how;
+    let mut random = Random::new(number as u64);
+    let mut lines: Vec<usize> = (0..MOST).map(|line| line * APART).collect();
+    let alone = chase(RING, LINE, Order::RandomByLine);
+    let mut body = Vec::new();
+    for _ in 0..ORDERS {
+        random.shuffle(&mut lines);
+        let mut text: String =
+            lines[..before + number].iter().map(|line| format!("clflush [r12 + {line}]; ")).collect();
+        // MFENCE waits for the flushes, and LFENCE for the loads before it (Intel SDM vol. 2, CLFLUSH and LFENCE).
+        text += "mfence; lfence";
+        for (place, line) in lines[..before + number].iter().enumerate() {
+            text += "; ";
+            text += &if place < before { to_vector(line + behind) } else { fetch(line + behind) };
+        }
+        if fenced {
+            text += "; lfence";
+        }
+        body.extend(code(&text));
+        body.extend(code("mov rbp, [rbp]").repeat(LINKS));
+        body.extend(code("lfence"));
+    }
+    let mut memory = alone.memory;
+    memory.areas.push(Area {
+        lifetime: Lifetime::Kept,
+        present: Present::Everywhere,
+        pointer: Some(Pointer { register: 12, at: At::Start }),
+        ..Area::new((2 * FLUSHED as u64).next_multiple_of(PAGE), Fill::Bytes(vec![1]))
+    });
+    Steps { body, memory, steps: ORDERS, iterations: ITERATIONS, ..alone }
+}
+
+fn prefetch(line: usize) -> String {
+    format!("prefetcht0 [r12 + {line}]")
+}
+
+fn to_general(line: usize) -> String {
+    format!("mov eax, [r12 + {line}]")
+}
+
+fn to_vector(line: usize) -> String {
+    format!("movups xmm0, [r12 + {line}]")
+}
+
+const MISSES: Use = Use { before: 0, fetch: prefetch, behind: 0, fenced: false };
+const HITS: Use = Use { behind: FLUSHED, ..MISSES };
+const LOADS: Use = Use { fetch: to_general, ..MISSES };
+
+pub(crate) const TEST: Test = Test {
+    name: "misses_in_flight",
+    about: "for how many lines the nearest data cache waits at once",
+    definition: "lines for which the nearest data cache waits at once: one more waits for one of them",
+    source: "D. Kroft, Lockup-free Instruction Fetch/Prefetch Cache Organization (1981)",
+    part: Part::Memory,
+    look: Look::Batches(Batches {
+        walks: &[
+            Walk {
+                name: "prefetcht0",
+                program: |number| batches(number, MISSES),
+                without: Some(|number| batches(number, HITS)),
+            },
+            Walk {
+                name: "mov r32, m32",
+                program: |number| batches(number, LOADS),
+                without: Some(|number| batches(number, Use { behind: FLUSHED, ..LOADS })),
+            },
+        ],
+        one: Walk {
+            name: "a load, and a fence",
+            program: |number| batches(number, Use { fenced: true, ..LOADS }),
+            without: Some(|number| batches(number, Use { fenced: true, behind: FLUSHED, ..LOADS })),
+        },
+        beside: Beside {
+            walk: Walk {
+                name: "prefetcht0, behind four loads",
+                program: |number| batches(number, Use { before: BEFORE, ..MISSES }),
+                without: Some(|number| batches(number, Use { before: BEFORE, ..HITS })),
+            },
+            occupied: BEFORE,
+        },
+        // The chain's own.
+        more: 1,
+        part: 0.35,
+        counts: &[
+            1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28,
+            30, 32, 36, 40, 44, 48, 54, 60, 68, 76,
+        ],
+        takes: &[],
+        pace: "read_bandwidth",
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+    use std::collections::BTreeSet;
+
+    /// The displacements of a mnemonic's instructions that use R12.
+    fn lines(steps: &Steps, mnemonic: Mnemonic) -> Vec<usize> {
+        let all = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter();
+        let own =
+            all.filter(|one| one.mnemonic() == mnemonic && one.memory_base() == iced_x86::Register::R12);
+        own.map(|one| one.memory_displacement64() as usize).collect()
+    }
+
+    #[test]
+    fn each_load_of_a_batch_misses_and_none_of_its_control() {
+        for number in [2, 17, MOST - BEFORE] {
+            let [misses, hits] = [LOADS, Use { behind: FLUSHED, ..LOADS }].map(|how| batches(number, how));
+            for batch in 0..ORDERS {
+                let own = |mut all: Vec<usize>| {
+                    let mut own = all.drain(batch * number..(batch + 1) * number).collect::<Vec<_>>();
+                    own.sort_unstable();
+                    own
+                };
+                let flushed = own(lines(&misses, Mnemonic::Clflush));
+                assert_eq!(flushed, own(lines(&hits, Mnemonic::Clflush)));
+                assert_eq!(flushed, own(lines(&misses, Mnemonic::Mov)));
+                let others: Vec<usize> = flushed.iter().map(|line| line + FLUSHED).collect();
+                assert_eq!(others, own(lines(&hits, Mnemonic::Mov)));
+                assert!(flushed.windows(2).all(|two| two[1] - two[0] >= 2 * LINE), "{flushed:?}");
+            }
+            assert_eq!(misses.memory, hits.memory);
+        }
+        let beside = batches(9, Use { before: BEFORE, ..MISSES });
+        let all = [Mnemonic::Clflush, Mnemonic::Movups, Mnemonic::Prefetcht0]
+            .map(|mnemonic| lines(&beside, mnemonic).len());
+        assert_eq!(all, [9 + BEFORE, BEFORE, 9].map(|each| each * ORDERS));
+    }
+    fn mnemonics(steps: &Steps) -> Vec<Mnemonic> {
+        Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|one| one.mnemonic()).collect()
+    }
+
+    #[test]
+    fn lines_are_flushed_before_and_each_batch_waits_for_the_one_before() {
+        let number = 11;
+        let order = [
+            vec![Mnemonic::Clflush; number],
+            vec![Mnemonic::Mfence, Mnemonic::Lfence],
+            vec![Mnemonic::Prefetcht0; number],
+            vec![Mnemonic::Mov; LINKS],
+            vec![Mnemonic::Lfence],
+        ];
+        assert_eq!(mnemonics(&batches(number, MISSES)), order.concat().repeat(ORDERS));
+        // Of one event alone all is waited for.
+        let Look::Batches(asked) = &TEST.look else { unreachable!("it is one of batches") };
+        let fences = |walk: &Walk| {
+            let all = mnemonics(&(walk.program)(1));
+            all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
+        };
+        assert_eq!((fences(&asked.one), fences(&asked.walks[0])), (3, 2));
+    }
+
+    /// Sets of the nearest cache in common designs: 32 KiB of eight ways, 48 KiB of twelve.
+    const SETS: usize = 64;
+
+    #[test]
+    fn lines_have_room_in_the_nearest_cache_and_come_in_no_order_that_a_prefetcher_knows() {
+        let batch = lines(&batches(MOST - BEFORE, LOADS), Mnemonic::Mov);
+        let (first, second) = batch.split_at(MOST - BEFORE);
+        assert_ne!(first, second, "batches differ");
+        let mut sets = [0; SETS];
+        first.iter().for_each(|line| sets[line / LINE % SETS] += 1);
+        assert!(sets.iter().all(|lines| *lines <= MOST.div_ceil(SETS)), "{sets:?}");
+        let steps: BTreeSet<isize> = first.windows(2).map(|two| two[1] as isize - two[0] as isize).collect();
+        assert!(steps.len() > first.len() / 2, "{steps:?}");
+    }
+
+    /// The chain's loads miss the nearest cache: each waits for a line too.
+    #[test]
+    fn the_chain_has_a_line_of_its_own() {
+        let Look::Batches(asked) = &TEST.look else { unreachable!("it is one of batches") };
+        let Fill::Ring(ring) = &batches(1, MISSES).memory.areas[0].fill else { panic!("it is a ring") };
+        let bytes = RING * ring.stride as usize;
+        assert!(
+            (64 << 10 < bytes) && (bytes <= 256 << 10),
+            "no nearest cache holds {bytes}, and all second ones do"
+        );
+        assert_eq!(asked.more, 1);
+    }
+}

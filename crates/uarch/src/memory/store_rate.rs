@@ -1,0 +1,79 @@
+//! Stores that the nearest cache takes in a cycle.
+
+use crate::test::moves::{in_pages, moving_row, store};
+use crate::test::rate::{Rates, Way};
+use crate::test::walk::{LINE, Steps, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_core::unit::Unit;
+
+/// Stores of an iteration.
+const STORES: usize = 192;
+/// Lines that are stored to.
+const LINES: usize = 16;
+/// Stores to a line before the next one, at least.
+const TO_A_LINE: usize = 2;
+
+fn stores(width: usize, offset: impl Fn(usize) -> usize) -> Steps {
+    let each = |number: usize| store(width, number, &format!("r14 + {}", offset(number)));
+    in_pages(code(&(0..STORES).map(each).collect::<Vec<_>>().join("; ")), STORES, 1)
+}
+
+/// Stores that fill a line before the next one.
+fn line_after_line(width: usize) -> Steps {
+    let to_a_line = (LINE / width).max(TO_A_LINE);
+    stores(width, |number| number / to_a_line % LINES * LINE + number % to_a_line * width % LINE)
+}
+
+/// The same from the last byte to the first.
+fn line_before_line(width: usize) -> Steps {
+    let to_a_line = (LINE / width).max(TO_A_LINE);
+    stores(width, |number| {
+        let line = LINES - 1 - number / to_a_line % LINES;
+        line * LINE + (LINE - width) - number % to_a_line * width % LINE
+    })
+}
+
+/// Stores each to the next line.
+fn next_line(width: usize) -> Steps {
+    stores(width, |number| number % LINES * LINE + number / LINES * width % LINE)
+}
+
+/// Stores each to the line before, in two rows of lines in turn.
+fn line_before(width: usize) -> Steps {
+    stores(width, |number| {
+        let row = number % 2 * 2 * LINES * LINE;
+        let line = LINES - 1 - number / 2 % LINES;
+        row + line * LINE + number / (2 * LINES) * width % LINE
+    })
+}
+
+const ONE_LINE: &[Way] =
+    &[Way::plain("line after line", line_after_line), Way::plain("line before line", line_before_line)];
+const OTHER_LINES: &[Way] =
+    &[Way::plain("the next line", next_line), Way::plain("two rows of lines, downwards", line_before)];
+
+pub(crate) const TEST: Test = Test {
+    name: "store_rate",
+    about: "how many stores of each width the core does in a cycle",
+    definition: "aligned stores that the nearest cache takes in a core cycle, of which some follow each other to one line, or, apart, each is to another \
+                 line than the one before",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    part: Part::Memory,
+    look: Look::Rates(Rates {
+        rows: &[
+            moving_row("8_bytes", 8, ONE_LINE),
+            moving_row("8_bytes_apart", 8, OTHER_LINES),
+            moving_row("16_bytes", 16, ONE_LINE),
+            moving_row("16_bytes_apart", 16, OTHER_LINES),
+            moving_row("32_bytes", 32, ONE_LINE),
+            moving_row("32_bytes_apart", 32, OTHER_LINES),
+            moving_row("64_bytes", 64, ONE_LINE),
+            moving_row("64_bytes_apart", 64, OTHER_LINES),
+        ],
+        unit: Unit::PerCycle,
+        bytes: 0,
+        apart: 0.05,
+        alone: false,
+        within: None,
+    }),
+};

@@ -1,0 +1,266 @@
+//! Page walks that are on their way at once.
+//!
+//! Each load is of another page, of more pages than any core has translations of at hand. All pages are the same few in memory, so that the nearest cache
+//! holds what is loaded. The same loads of a few pages are subtracted.
+
+use crate::test::batches::Batches;
+use crate::test::walk::{Beside, LINE, Steps, Walk, code};
+use crate::test::{Look, Part, Test};
+use cyclescope_code::program::memory::{Area, At, Fill, Frames, Lifetime, Memory, PAGE, Pointer};
+
+/// Pages that are loaded from: twice as many as the largest second level of translations has entries (4096 on Zen 5: AMD, Software Optimization Guide for
+/// the AMD Zen5 Microarchitecture, 58455), and those of the control.
+const PAGES: usize = 8192;
+const FEW: usize = 16;
+/// Bytes from one to the next: no two are in a group of pages whose translations have one entry, as four have on Zen where they are in a row in memory too.
+const STRIDE: usize = 4 * PAGE as usize;
+/// By how many bits a page's place is more than that of its line, and all places of lines: 64 pages in a row use 64 lines, each in another set.
+const TO_LINES: u32 = STRIDE.ilog2() - LINE.ilog2();
+const LINES: usize = PAGE as usize - LINE;
+/// Pages in memory.
+const FRAMES: usize = 64;
+/// Pages from one load to the next of two programs: odd, so that all pages have their turn, and about the square root of two and the golden section of all. On
+/// Zen 4 a batch of eight loads 5063 pages apart took as long as one of six, and one of seven half as long again; with 3393 pages both took longer. That is not
+/// explained, so the two programs differ in it.
+const STEPS: [usize; 2] = [3393, 5063];
+/// Walks that are there beforehand in the witness.
+const BEFORE: usize = 2;
+/// The largest number.
+const MOST: usize = 20;
+/// Batches of the shorter call.
+const BATCHES: u64 = 128;
+
+/// How a batch loads.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    /// Pages over which it goes.
+    pages: usize,
+    /// Loads beforehand.
+    before: usize,
+    /// What loads from behind RAX.
+    load: &'static str,
+    /// Pages from one load to the next.
+    step: usize,
+}
+
+/// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which is kept in what R13 points to.
+fn batches(number: usize, how: Use) -> Steps {
+    let Use { pages, before, load, step } = how;
+    let (mask, step) = (pages * STRIDE - 1, step * STRIDE);
+    let mut body = Vec::new();
+    for place in 0..before + number {
+        let instruction = if place < before { TO_VECTOR } else { load };
+        let ahead = (place * step) & mask;
+        body.extend(code(&format!(
+            "lea eax, [rbp + {ahead}]; and eax, {mask}; mov edx, eax; shr edx, {TO_LINES}; and edx, {LINES}; add eax, edx; {instruction} [r14 + rax]"
+        )));
+    }
+    let next = ((before + number) * step) & mask;
+    body.extend(code(&format!("add ebp, {next}; and ebp, {mask}; lfence")));
+    let pointer = |register| Some(Pointer { register, at: At::Start });
+    let kept = |area| Area { lifetime: Lifetime::Kept, ..area };
+    let bytes = (PAGES * STRIDE) as u64;
+    let areas = vec![
+        kept(Area {
+            frames: Frames::Repeated(FRAMES as u32),
+            pointer: pointer(14),
+            ..Area::new(bytes, Fill::Bytes(vec![1]))
+        }),
+        kept(Area { pointer: pointer(13), ..Area::new(PAGE, Fill::Bytes(vec![0])) }),
+    ];
+    Steps {
+        init: code("mov rbp, [r13]"),
+        body,
+        following: code("mov [r13], rbp"),
+        steps: 1,
+        iterations: BATCHES,
+        memory: Memory { areas, ..Memory::default() },
+    }
+}
+
+const TO_GENERAL: &str = "mov ecx,";
+const TO_VECTOR: &str = "movups xmm0,";
+const COMPARED: &str = "cmp ebx,";
+
+const WALKS: Use = Use { pages: PAGES, before: 0, load: TO_GENERAL, step: STEPS[0] };
+const NONE: Use = Use { pages: FEW, ..WALKS };
+const OTHERS: Use = Use { load: TO_VECTOR, step: STEPS[1], ..WALKS };
+
+pub(crate) const TEST: Test = Test {
+    name: "walks_in_flight",
+    about: "how many page walks the core does at once",
+    definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on at once",
+    source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation lookaside buffers",
+    part: Part::Memory,
+    look: Look::Batches(Batches {
+        walks: &[
+            Walk {
+                name: "mov r32, m32",
+                program: |number| batches(number, WALKS),
+                without: Some(|number| batches(number, NONE)),
+            },
+            Walk {
+                name: "movups xmm, m128",
+                program: |number| batches(number, OTHERS),
+                without: Some(|number| batches(number, Use { pages: FEW, ..OTHERS })),
+            },
+            Walk {
+                name: "cmp r32, m32",
+                program: |number| batches(number, Use { load: COMPARED, ..WALKS }),
+                without: Some(|number| batches(number, Use { load: COMPARED, ..NONE })),
+            },
+        ],
+        one: Walk {
+            name: "a walk",
+            program: |number| batches(number, WALKS),
+            without: Some(|number| batches(number, NONE)),
+        },
+        beside: Beside {
+            walk: Walk {
+                name: "mov r32, m32, behind two others",
+                program: |number| batches(number, Use { before: BEFORE, ..WALKS }),
+                without: Some(|number| batches(number, Use { before: BEFORE, ..NONE })),
+            },
+            occupied: BEFORE,
+        },
+        more: 0,
+        part: 0.35,
+        counts: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, MOST],
+        // Each reads an entry of a table, which may not be in the nearest cache.
+        takes: &[("misses_in_flight", 1)],
+        pace: "load_rate",
+    }),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, Register};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// General registers and the cell behind R13, as far as such programs use them.
+    #[derive(Default)]
+    struct State {
+        registers: BTreeMap<Register, u64>,
+        cell: u64,
+    }
+
+    impl State {
+        fn of(&self, register: Register) -> u64 {
+            self.registers.get(&register.full_register()).copied().unwrap_or_default()
+        }
+
+        /// Executes code. Returns the places behind R14 that are loaded from.
+        fn run(&mut self, code: &[u8]) -> Vec<usize> {
+            let all = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+            all.filter_map(|one| self.step(&one)).collect()
+        }
+
+        fn step(&mut self, one: &Instruction) -> Option<usize> {
+            let to = one.op0_register();
+            let value = match one.code() {
+                Code::Mov_r64_rm64 if one.memory_base() == Register::R13 => self.cell,
+                Code::Mov_rm64_r64 if one.memory_base() == Register::R13 => {
+                    self.cell = self.of(one.op1_register());
+                    return None;
+                }
+                _ if one.memory_base() == Register::R14 => return Some(self.of(one.memory_index()) as usize),
+                Code::Mov_r32_rm32 | Code::Mov_rm32_r32 => self.of(one.op1_register()),
+                code => match one.mnemonic() {
+                    Mnemonic::Lea => self.of(one.memory_base()).wrapping_add(one.memory_displacement64()),
+                    Mnemonic::And => self.of(to) & self.second(one),
+                    Mnemonic::Shr => self.of(to) >> self.second(one),
+                    Mnemonic::Add => self.of(to).wrapping_add(self.second(one)),
+                    Mnemonic::Lfence => return None,
+                    _ => panic!("such programs have no {code:?}"),
+                },
+            };
+            let value = if to.size() == 4 { u64::from(value as u32) } else { value };
+            self.registers.insert(to.full_register(), value);
+            None
+        }
+
+        fn second(&self, one: &Instruction) -> u64 {
+            match one.op1_register() {
+                Register::None => one.immediate(1),
+                register => self.of(register),
+            }
+        }
+    }
+
+    /// What so many calls of an iteration load from.
+    fn loaded(steps: &Steps, calls: usize) -> Vec<usize> {
+        let mut state = State::default();
+        let call = |_| {
+            state.run(&steps.init);
+            let loaded = state.run(&steps.body);
+            state.run(&steps.following);
+            loaded
+        };
+        (0..calls).flat_map(call).collect()
+    }
+
+    fn asked() -> &'static Batches {
+        let test: &'static Test = &TEST;
+        let Look::Batches(batches) = &test.look else { unreachable!("it is one of batches") };
+        batches
+    }
+
+    fn pages(places: &[usize]) -> BTreeSet<usize> {
+        places.iter().map(|place| place / PAGE as usize).collect()
+    }
+
+    /// Pages whose translations may have one entry: four in a row on Zen, eight that lie in a line of a table.
+    const GROUP: usize = 4;
+    /// Entries of the largest second level of translations (Zen 5, as above), and of the smallest first one (Silvermont: 32 entries of 4 KiB, Intel
+    /// optimization manual).
+    const TRANSLATIONS: [usize; 2] = [4096, 32];
+
+    #[test]
+    fn each_load_finds_no_translation_and_those_of_the_control_all() {
+        for walk in asked().walks.iter().chain([&asked().one, &asked().beside.walk]) {
+            let places = loaded(&(walk.program)(7), PAGES);
+            // Before it comes to a page again it was at more than there are entries for.
+            let mut last = BTreeMap::new();
+            for (number, place) in places.iter().enumerate() {
+                let before = last.insert(place / (GROUP * PAGE as usize), number);
+                assert!(before.is_none_or(|before| number - before > TRANSLATIONS[0]), "{}", walk.name);
+            }
+            let few = loaded(&walk.without.expect("it subtracts")(7), PAGES);
+            assert_eq!(few.len(), places.len());
+            assert!(pages(&few).len() <= TRANSLATIONS[1], "{}", walk.name);
+        }
+    }
+
+    #[test]
+    fn what_is_loaded_is_in_the_nearest_cache() {
+        let steps = batches(7, WALKS);
+        let area = &steps.memory.areas[0];
+        let Frames::Repeated(frames) = area.frames else { panic!("its pages are the same few in memory") };
+        let size = PAGE as usize;
+        let lines = |place: &usize| (place / size % frames as usize * size + place % size) / LINE;
+        let places = loaded(&steps, PAGES);
+        assert!(places.iter().all(|place| place + 16 <= area.bytes as usize));
+        let lines: BTreeSet<usize> = places.iter().map(lines).collect();
+        // One in each of its sets.
+        let sets: BTreeSet<usize> = lines.iter().map(|line| line % (size / LINE)).collect();
+        assert_eq!((lines.len(), sets.len()), (size / LINE, size / LINE));
+    }
+
+    #[test]
+    fn programs_load_in_other_orders_by_other_instructions_and_wait_for_each_batch() {
+        let all: Vec<Steps> = asked().walks.iter().map(|walk| (walk.program)(7)).collect();
+        assert_ne!(loaded(&all[0], 2), loaded(&all[1], 2));
+        let loads = |steps: &Steps| {
+            let all: Vec<Instruction> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
+            assert_eq!(all[all.len() - 1].mnemonic(), Mnemonic::Lfence);
+            let own = all.iter().filter(|one| one.memory_base() == Register::R14);
+            own.map(|one| one.mnemonic()).collect::<Vec<_>>()
+        };
+        let kinds: BTreeSet<Mnemonic> = all.iter().flat_map(loads).collect();
+        assert_eq!(kinds, BTreeSet::from([Mnemonic::Mov, Mnemonic::Movups, Mnemonic::Cmp]));
+        let beside = loads(&(asked().beside.walk.program)(7));
+        let others = beside.iter().filter(|one| **one == Mnemonic::Movups).count();
+        assert_eq!((beside.len(), others), (7 + asked().beside.occupied, asked().beside.occupied));
+    }
+}

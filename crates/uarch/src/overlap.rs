@@ -1,0 +1,268 @@
+//! Whether two chains overlap across a number of instructions, without counters and without memory that misses.
+//!
+//! ```text
+//!     lfence; first chain; n fillers; second chain             both
+//!     lfence; first chain; n fillers                           alone
+//!     lfence; first chain; n fillers; lfence; second chain     fenced
+//! ```
+//!
+//! The chains are of slow instructions that wait for each other. While the core can hold all that is between the chains it
+//! executes both at once, and `both` takes as long as `alone`; past that the second chain begins late, at worst when the
+//! first one has ended, as `fenced` shows. The overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once,
+//! 0 where one runs after the other. All three run in the same rounds, so that frequency and disturbances cancel, and it has
+//! no unit.
+
+use super::conditions::Conditions;
+use super::test::Filler;
+use super::test::chain::{Head, LINKS, TAIL};
+use super::test::walk::code;
+use cyclescope_code::program::{Program, Recipe};
+use cyclescope_code::snippet::Snippet;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::median;
+use cyclescope_exec::Executor;
+use cyclescope_measure::Plan;
+use cyclescope_measure::rounds::{LayoutRounds, Rounds};
+use cyclescope_measure::ruler::sentinel_width;
+
+/// Executions of a program in a call. The first one may have to fetch the code.
+const ITERATIONS: u64 = 8;
+/// Programs a count.
+const KINDS: usize = 3;
+/// How often a test's layouts are measured again at most because something else used the core: some seconds. A sibling on a Zen 4 of
+/// which another tenant had the other thread was busy for 3 ms to 4.5 s at a time.
+pub(super) const AGAIN: usize = 100;
+
+/// What is between two chains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe {
+    /// The first chain.
+    pub head: Head,
+    /// What fills.
+    pub filler: &'static Filler,
+    /// No-operations before the first chain: by them its links move against the groups in which a core takes instructions.
+    pub lead: usize,
+    /// Further fillers before those that are counted, and their number.
+    pub occupied: Option<(&'static Filler, usize)>,
+}
+
+/// The overlap at a number of fillers.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct Point {
+    /// The number of fillers.
+    pub n: usize,
+    /// The overlap: the median over layouts of their median rounds.
+    pub overlap: f64,
+    /// Share of all rounds in which the chains overlapped by half at least.
+    pub fast: f64,
+}
+
+/// A core whose overlaps can be measured.
+pub(super) trait Overlaps {
+    /// The overlap at these numbers of fillers, in the same rounds.
+    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError>;
+}
+
+/// A core behind an executor.
+pub(super) struct Core<'a> {
+    /// What runs the programs.
+    pub executor: &'a mut dyn Executor,
+    /// The timing method, and the numbers of layouts and rounds.
+    pub plan: &'a Plan,
+    /// Where everything random comes from.
+    pub random: Random,
+    /// Whether it has vector registers of 512 bits, and so 32 of them.
+    pub zmm: bool,
+    /// How often layouts may be measured again of which some ran while something else used the core: two threads may have a half of
+    /// each structure.
+    pub again: usize,
+    /// What other work did meanwhile.
+    pub conditions: &'a mut Conditions,
+}
+
+impl Overlaps for Core<'_> {
+    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+        let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n, self.zmm));
+        let rounds =
+            Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(&[ITERATIONS]);
+        let layouts = self.unshared_layouts(&rounds)?;
+        Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
+    }
+}
+
+impl Core<'_> {
+    /// Layouts during which nothing else used the core, where there are enough, and else all.
+    fn unshared_layouts(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
+        let width = self.plan.adders.map(sentinel_width);
+        let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
+        loop {
+            let more = rounds.run(self.executor, missing, self.plan.rounds, &mut self.random)?;
+            self.conditions.take(&more, self.plan.rounds);
+            layouts.extend(more);
+            let quiet = self.conditions.quiet(width);
+            let is_alone = |layout: &LayoutRounds| {
+                layout.read().is_some_and(|reading| quiet.is_alone(reading.width, reading.width_error))
+            };
+            missing =
+                self.plan.layouts.saturating_sub(layouts.iter().filter(|layout| is_alone(layout)).count());
+            if missing == 0 {
+                layouts.retain(is_alone);
+                break;
+            }
+            if self.again == 0 || self.conditions.busy(self.conditions.layouts(), width).lasts() {
+                break;
+            }
+            self.again -= 1;
+        }
+        self.conditions.used(&layouts.iter().filter_map(LayoutRounds::read).collect::<Vec<_>>());
+        Ok(layouts)
+    }
+}
+
+fn point(n: usize, number: usize, layouts: &[LayoutRounds]) -> Point {
+    let (mut medians, mut all): (Vec<f64>, Vec<f64>) = Default::default();
+    for layout in layouts {
+        let mut overlaps: Vec<f64> =
+            layout.further().map(|round| overlap(&round[KINDS * number..])).collect();
+        overlaps.retain(|overlap| overlap.is_finite());
+        if !overlaps.is_empty() {
+            all.extend(&overlaps);
+            medians.push(median(&mut overlaps));
+        }
+    }
+    let fast = all.iter().filter(|overlap: &&f64| **overlap >= 0.5).count() as f64 / all.len() as f64;
+    Point { n, overlap: if medians.is_empty() { f64::NAN } else { median(&mut medians) }, fast }
+}
+
+fn overlap(durations: &[f64]) -> f64 {
+    let [both, alone, fenced] = [durations[0], durations[1], durations[2]];
+    (fenced - both) / (fenced - alone)
+}
+
+/// The programs of a count, in the order of [`overlap`].
+fn programs(plan: &Plan, probe: &Probe, n: usize, zmm: bool) -> [Program; KINDS] {
+    let held = held(zmm);
+    bodies(probe, n).map(|body| {
+        let snippet = Snippet::new(body, code(probe.head.init), "");
+        let init = [&held, snippet.init()].concat();
+        let recipe = Recipe {
+            world: snippet.outline(plan.avx).world,
+            init: &init,
+            snippet: snippet.code(),
+            copies: 1,
+            looped: true,
+            ..Recipe::empty(plan.clock)
+        };
+        recipe.build()
+    })
+}
+
+/// A value in each MMX register, and in each mask and vector register that the world does not load. Registers that hold nothing take no
+/// room that results could have, and whether they hold something would depend on what ran before: 12 spare vector registers more and
+/// 6 mask registers on Zen 4 where the kernel had not loaded the state of the process again.
+fn held(zmm: bool) -> Vec<u8> {
+    let mut text: Vec<String> = (0..8).map(|number| format!("movq mm{number}, rax")).collect();
+    text.push("emms".into());
+    if zmm {
+        text.extend((16..32).map(|number| format!("vmovq xmm{number}, rax")));
+        text.extend((0..8).map(|number| format!("kmovw k{number}, eax")));
+    }
+    text.iter().flat_map(|instruction| code(instruction)).collect()
+}
+
+/// The code of these programs.
+pub(super) fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
+    let mut start = code("lfence");
+    start.extend(code("nop").repeat(probe.lead));
+    // Legacy code is slow while upper parts of vector registers are not zero.
+    let encoding = usize::from(!probe.filler.needs.is_empty());
+    let (head, tail) = (code(probe.head.link[encoding]), code(TAIL[encoding]));
+    start.extend(head.repeat(probe.head.links));
+    for (filler, number) in probe.occupied.into_iter().chain([(probe.filler, n)]) {
+        filler.before.iter().for_each(|instruction| start.extend(code(instruction)));
+        fill(&mut start, filler, number);
+    }
+    let second = tail.repeat(LINKS);
+    [[&start[..], &second].concat(), start.clone(), [&start[..], &code("lfence"), &second].concat()]
+}
+
+fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
+    let period: Vec<Vec<u8>> = filler.code.iter().map(|instruction| code(instruction)).collect();
+    period.iter().cycle().take(number).for_each(|instruction| into.extend(instruction));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test::chain::SQRTSD;
+    use crate::window::reorder_buffer::NOP;
+    use iced_x86::{CpuidFeature, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
+    use std::collections::HashSet;
+
+    #[test]
+    fn programs_differ_in_the_second_chain_and_in_a_fence_before_it() {
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 2, occupied: None };
+        let (fence, root, other) = ([0x0f, 0xae, 0xe8], [0xf2, 0x0f, 0x51, 0xc0], [0xf2, 0x0f, 0x51, 0xc9]);
+        let before = [&fence[..], &[0x90; 2], &root.repeat(LINKS), &[0x90; 7]].concat();
+        let second = other.repeat(LINKS);
+        let [both, alone, fenced] = bodies(&probe, 7);
+        assert_eq!(both, [&before[..], &second].concat());
+        assert_eq!(alone, before);
+        assert_eq!(fenced, [&before[..], &fence, &second].concat());
+    }
+
+    #[test]
+    fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
+        assert_eq!([100.0, 150.0, 200.0].map(|both| overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
+    }
+
+    #[test]
+    fn what_is_occupied_is_there_before_what_is_counted() {
+        const CARRY: Filler = Filler::plain("clc", &["clc"], &[]);
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: Some((&CARRY, 3)) };
+        let [both, ..] = bodies(&probe, 2);
+        let root = [0xf2, 0x0f, 0x51, 0xc0];
+        let begin = [&[0x0f, 0xae, 0xe8][..], &root.repeat(LINKS), &[0xf8; 3], &[0x90; 2]].concat();
+        assert!(both.starts_with(&begin), "{both:02x?}");
+    }
+
+    /// A filler with an upper half would make legacy code slow.
+    #[test]
+    fn chains_have_the_encoding_of_their_fillers() {
+        const WIDE: Filler = Filler {
+            needs: &[CpuidFeature::AVX],
+            ..Filler::plain("wide", &["vpaddd ymm2, ymm3, ymm4"], &[])
+        };
+        for (filler, encoding) in [(&NOP, 0), (&WIDE, 1)] {
+            let probe = Probe { head: SQRTSD, filler, lead: 0, occupied: None };
+            let [both, ..] = bodies(&probe, 1);
+            let begin = [code("lfence"), code(SQRTSD.link[encoding]).repeat(LINKS)].concat();
+            assert!(both.starts_with(&begin) && both.ends_with(&code(TAIL[encoding])), "{}", filler.name);
+        }
+    }
+
+    #[test]
+    fn every_register_that_the_world_does_not_load_is_written() {
+        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: None };
+        for (zmm, number) in [(true, 8 + 8 + 16), (false, 8)] {
+            for program in programs(&Plan::simulated(), &probe, 1, zmm) {
+                assert_eq!(written(program.init()).len(), number);
+            }
+        }
+    }
+
+    /// MMX and mask registers that code writes, and vector registers beyond the sixteenth.
+    fn written(init: &[u8]) -> HashSet<Register> {
+        let mut factory = InstructionInfoFactory::new();
+        let mut written = HashSet::new();
+        for instruction in Decoder::new(64, init, DecoderOptions::NONE).iter() {
+            let used = factory.info(&instruction).used_registers().iter();
+            written.extend(used.filter(|used| used.access() == OpAccess::Write).map(|used| used.register()));
+        }
+        written.retain(|register| {
+            register.is_mm() || register.is_k() || register.is_vector_register() && register.number() >= 16
+        });
+        written
+    }
+}

@@ -1,0 +1,203 @@
+//! What a thread of the same core leaves of a structure, and whether it has to fill it for that.
+//!
+//! A structure of which a part is gone as soon as the other thread executes anything at all is divided between the two. One that is as
+//! large as ever beside PAUSE and smaller beside work that fills it goes to whoever takes it.
+
+use super::cost::Others;
+use super::list::TESTS;
+use super::look::Cpu;
+use super::overlap::Overlaps;
+use super::test::Look;
+use super::test::sharing::Sharing;
+use super::trial::{Knees, Trials};
+use super::verdict::{Kind, Verdict};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::Interval;
+
+/// The ratio above which two CPUs surely share a core, where the work uses nothing beyond it.
+const SAME_CORE: f64 = 1.5;
+/// The largest share of a structure that shows that some of it is gone.
+const LEFT: f64 = 0.9;
+/// The least share of the time in which the other CPU has to execute its code.
+const BUSY: f64 = 0.9;
+
+/// Fillers of each structure at most, since each is measured twice. A size needs two that agree.
+const FILLERS: usize = 3;
+
+/// What is known of the structures without another thread.
+pub(super) struct Alone<'a> {
+    /// The fillers that this CPU can execute.
+    pub cpu: &'a Cpu<'a>,
+    /// The size that the test of this name found.
+    pub size: &'a dyn Fn(&str) -> Option<Interval>,
+}
+
+/// What tells that a CPU shares this core, by what became of each kind of work; or the verdict on what it leaves where it does not, or
+/// where that is not known.
+pub(super) fn place(sharing: &Sharing, verdicts: &[Verdict], cpu: u32) -> Result<&'static str, Verdict> {
+    let first = &verdicts[0];
+    if first.kind == Kind::Found && first.size.is_some_and(|size| size.value >= SAME_CORE) {
+        return Ok("; both CPUs are of one core");
+    }
+    // The first kind is bound by what no two cores share.
+    let apart = sharing
+        .rows
+        .iter()
+        .zip(verdicts)
+        .find(|(work, verdict)| sharing.proves.contains(&work.name) && verdict.kind == Kind::None);
+    Err(match apart {
+        Some((work, _)) => {
+            let why = format!("CPU {cpu} does not share this core: {} takes no longer", work.name);
+            Verdict::new(Kind::None, why)
+        }
+        None => Verdict::new(Kind::Unclear, "whether another CPU shares this core is not known".to_string()),
+    })
+}
+
+/// What another CPU of the same core leaves of each structure.
+pub(super) fn partitions(
+    core: &mut dyn Overlaps,
+    others: &mut dyn Others,
+    sharing: &'static Sharing,
+    cpu: u32,
+    alone: &Alone,
+) -> Result<Vec<Verdict>, RunError> {
+    let mut beside = |text| {
+        others.begin(cpu, text, None)?;
+        let sizes = sizes(core, sharing, alone.cpu);
+        let busy = others.end()? >= BUSY;
+        sizes.map(|sizes| sizes.into_iter().map(|size| size.filter(|_| busy)).collect::<Vec<_>>())
+    };
+    let (idle, full) = (beside(sharing.idle)?, beside(sharing.full)?);
+    let of = |(name, (idle, full))| judged((alone.size)(name), idle, full, cpu);
+    Ok(sharing.structures.iter().copied().zip(idle.into_iter().zip(full)).map(of).collect())
+}
+
+/// The sizes of the structures as they are now.
+fn sizes(
+    core: &mut dyn Overlaps,
+    sharing: &'static Sharing,
+    cpu: &Cpu,
+) -> Result<Vec<Option<Interval>>, RunError> {
+    let mut knees = Knees::new();
+    let mut sizes = Vec::new();
+    for name in sharing.structures {
+        let test = TESTS.iter().find(|test| test.name == *name).expect("a structure has a test");
+        let Look::Overlap(window) = &test.look else { unreachable!("its structures are of the window") };
+        let mut fillers = cpu.fillers(test);
+        fillers.truncate(FILLERS);
+        let record = Trials::new(core, &mut knees).run(test, window, &fillers)?;
+        let quantity = record.value;
+        let size = quantity.value.filter(|_| record.verdict == Kind::Found).map(|value| Interval {
+            value,
+            low: quantity.low.unwrap_or(value),
+            high: quantity.high.unwrap_or(value),
+        });
+        sizes.push(size);
+    }
+    Ok(sizes)
+}
+
+/// What the three sizes show: alone, beside PAUSE, and beside what fills.
+fn judged(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval>, cpu: u32) -> Verdict {
+    let sizes = [alone, idle, full];
+    let [Some(alone), Some(idle), Some(full)] = sizes else {
+        let said = ["alone", "beside PAUSE", "beside work that fills it"];
+        let missing = said.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(said, _)| *said);
+        let missing = missing.collect::<Vec<_>>().join(", ");
+        return Verdict::new(Kind::Unclear, format!("no size was found {missing}"));
+    };
+    let left = |size: Interval| size.value / alone.value;
+    let told = format!(
+        "{} alone, {} beside PAUSE on CPU {cpu}, {} beside work",
+        alone.value, idle.value, full.value
+    );
+    // Ends that meet show no difference.
+    let less = |size: Interval| left(size) <= LEFT && size.high < alone.low;
+    let how = match (less(idle), less(full)) {
+        (false, false) if left(idle) > LEFT && left(full) > LEFT => {
+            return Verdict::new(Kind::None, format!("as much as alone is left: {told}"));
+        }
+        (false, false) => {
+            return Verdict::new(Kind::Unclear, format!("the sizes are not far enough apart: {told}"));
+        }
+        (true, false) => {
+            return Verdict::new(
+                Kind::Unclear,
+                format!("more is left beside work than beside PAUSE: {told}"),
+            );
+        }
+        (true, true) if full.value >= LEFT * idle.value => {
+            "divided as soon as the other thread executes anything"
+        }
+        (true, true) => "divided, and a part goes to whoever takes it",
+        (false, true) => "it goes to whoever takes it",
+    };
+    let size = Interval { value: left(full), low: full.low / alone.high, high: full.high / alone.low };
+    Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{how}: {told}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::planted_window::Planted;
+    use crate::test::Test;
+    use cyclescope_code::program::memory::Memory;
+
+    #[test]
+    fn a_part_is_gone_where_sizes_are_surely_smaller() {
+        let size = |[low, value, high]: [f64; 3]| Some(Interval { value, low, high });
+        let kind = |alone, idle, full| {
+            let verdict = judged(size(alone), size(idle), size(full), 1);
+            (verdict.kind, verdict.size.map(|size| size.value))
+        };
+        let [whole, half] = [[100.0; 3], [50.0; 3]];
+        assert_eq!(kind(whole, half, half), (Kind::Found, Some(0.5)));
+        assert_eq!(kind(whole, whole, half), (Kind::Found, Some(0.5)));
+        assert_eq!(kind(whole, whole, whole), (Kind::None, None));
+        // More beside work than beside nothing.
+        assert_eq!(kind(whole, half, whole), (Kind::Unclear, None));
+        // Ends that meet, and a part that is as small as what makes sizes differ.
+        assert_eq!(kind([80.0, 100.0, 110.0], whole, [70.0, 85.0, 90.0]), (Kind::Unclear, None));
+        assert_eq!(kind(whole, whole, [95.0; 3]), (Kind::None, None));
+        assert_eq!(judged(size(whole), None, size(half), 1).kind, Kind::Unclear);
+    }
+
+    /// Another CPU that runs its code for such a share of the time, beside nothing and beside work.
+    struct Others([f64; 2], bool);
+
+    impl super::Others for Others {
+        fn begin(&mut self, _: u32, text: &'static str, _: Option<Memory>) -> Result<(), RunError> {
+            self.1 = text == asked().full;
+            Ok(())
+        }
+
+        fn end(&mut self) -> Result<f64, RunError> {
+            Ok(self.0[usize::from(self.1)])
+        }
+    }
+
+    fn asked() -> &'static Sharing {
+        let find = |test: &&'static Test| match &test.look {
+            Look::Sharing(asked) if !asked.structures.is_empty() => Some(asked),
+            _ => None,
+        };
+        TESTS.iter().find_map(find).expect("a test asks for structures")
+    }
+
+    #[test]
+    fn nothing_is_known_where_the_other_cpu_did_not_run_all_the_time() {
+        let size = |_: &str| Some(Interval { value: 100.0, low: 100.0, high: 100.0 });
+        let missing = |shares: [f64; 2], said: &str| {
+            let cpu = Cpu { has: &|_| false, memory: 0 };
+            let alone = Alone { cpu: &cpu, size: &size };
+            let (mut core, mut others) = (Planted::new(1), Others(shares, false));
+            let verdicts = partitions(&mut core, &mut others, asked(), 5, &alone).expect("all is simulated");
+            verdicts.iter().filter(|verdict| verdict.why.contains(said)).count()
+        };
+        let all = asked().structures.len();
+        assert_eq!(missing([0.99, 0.5], "beside work that fills it"), all);
+        assert_eq!(missing([0.5, 0.99], "beside PAUSE"), all);
+        assert!(missing([0.99, 0.99], "no size was found") < all);
+    }
+}

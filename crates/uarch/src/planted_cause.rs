@@ -1,0 +1,135 @@
+//! Windows in which overlaps end for another reason than that a structure is full: each has one experiment that tells so, and is no size.
+
+use super::list::TESTS;
+use super::overlap::{Overlaps, Point, Probe};
+use super::record::UarchRecord;
+use super::search::LEAST;
+use super::test::chain::Head;
+use super::test::{Look, Test};
+use super::trial::{Knees, Trials};
+use super::verdict::Kind;
+use super::window::reorder_buffer::NOP;
+use cyclescope_core::error::RunError;
+
+/// Fillers up to which the chains overlap.
+const ROOM: usize = 60;
+/// The same behind another first chain, where that matters.
+const BEHIND: usize = 45;
+/// Entries more of a core that takes instructions in groups.
+const MORE: usize = 6;
+
+/// Why they no longer overlap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cause {
+    /// A structure of which each filler takes an entry is full.
+    Entries,
+    /// The first chain ends, as where fillers take longer than it.
+    Chain,
+    /// Something that begins with the fillers that are counted: what is there before takes nothing of it.
+    Counted,
+    /// Places that every instruction takes, no-operations too.
+    Places,
+    /// As entries; but while the test runs for the first time another thread comes and goes, and what is there before takes nothing.
+    Thread,
+    /// As entries; but a burst falls on every other search.
+    Burst,
+    /// As entries, of which there are more where a group of instructions begins with the last link.
+    Group,
+}
+
+struct Window {
+    cause: Cause,
+    first: Head,
+    /// Whether no-operations are among the fillers, and not a control.
+    nops: bool,
+    /// Searches up to now, and those of what is there before.
+    searches: usize,
+    occupied: usize,
+}
+
+impl Overlaps for Window {
+    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+        let Window { cause, first, nops, .. } = *self;
+        // A search begins with few.
+        let begins = usize::from(counts[0] == LEAST && counts.len() > 1);
+        self.searches += begins;
+        self.occupied += begins * usize::from(probe.occupied.is_some());
+        let chain = |head: &Head| (head.link, head.links);
+        let another = chain(&probe.head) != chain(&first);
+        let room = match cause {
+            Cause::Chain if another => BEHIND,
+            Cause::Group if probe.lead == 3 => ROOM + MORE,
+            _ => ROOM,
+        };
+        let occupied = probe.occupied.map_or(0, |(_, number)| number);
+        let unmoved = cause == Cause::Counted || cause == Cause::Thread && self.occupied == 1;
+        let before = if unmoved { 0 } else { occupied };
+        let control = probe.filler.name == NOP.name && !nops && cause != Cause::Places;
+        let torn = cause == Cause::Burst && self.searches % 2 == 1;
+        let point = |(place, n): (usize, &usize)| {
+            let overlap = match n + before <= room || control {
+                _ if torn => [0.9, 0.1, 0.5][place % 3],
+                true => 0.95,
+                false => 0.05,
+            };
+            Point { n: *n, overlap, fast: f64::from(u8::from(overlap > 0.5)) }
+        };
+        Ok(counts.iter().enumerate().map(point).collect())
+    }
+}
+
+/// Whether a test counts no-operations.
+fn counts_nops(test: &Test) -> bool {
+    test.fillers().iter().any(|filler| filler.name == NOP.name)
+}
+
+fn measured(test: &'static Test, cause: Cause) -> Option<UarchRecord> {
+    let Look::Overlap(window) = &test.look else { return None };
+    let fillers: Vec<_> = test.fillers().iter().collect();
+    let mut core =
+        Window { cause, first: window.heads[0][0], nops: counts_nops(test), searches: 0, occupied: 0 };
+    let mut knees = Knees::new();
+    Some(Trials::new(&mut core, &mut knees).run(test, window, &fillers).expect("all is simulated"))
+}
+
+#[test]
+fn an_end_is_a_size_where_each_experiment_says_so_and_else_none() {
+    for test in TESTS {
+        let Some(record) = measured(test, Cause::Entries) else { continue };
+        assert_eq!(record.verdict, Kind::Found, "{}: {}", test.name, record.why);
+        for (cause, name) in [
+            (Cause::Chain, "another first chain"),
+            (Cause::Counted, "entries that were occupied"),
+            (Cause::Places, "no-operations"),
+        ] {
+            if cause == Cause::Places && counts_nops(test) {
+                continue;
+            }
+            let record = measured(test, cause).expect("it is one of the window");
+            assert_eq!(record.verdict, Kind::Unclear, "{}, {cause:?}: {}", test.name, record.why);
+            assert!(record.why.starts_with(name), "{}, {cause:?}: {}", test.name, record.why);
+            let failed = record.witnesses.iter().filter(|witness| !witness.holds);
+            assert_eq!(failed.map(|witness| witness.name).collect::<Vec<_>>(), [name], "{}", test.name);
+        }
+    }
+}
+
+#[test]
+fn what_comes_and_goes_while_a_test_runs_hides_no_size() {
+    for test in TESTS {
+        for cause in [Cause::Thread, Cause::Burst] {
+            let Some(record) = measured(test, cause) else { continue };
+            assert_eq!(record.verdict, Kind::Found, "{}, {cause:?}: {}", test.name, record.why);
+        }
+    }
+}
+
+#[test]
+fn a_core_that_takes_instructions_in_groups_has_all_of_its_entries() {
+    let named = |name: &str| *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
+    let test = named("rob");
+    let Look::Overlap(window) = &test.look else { panic!("it is one of the window") };
+    let record = measured(test, Cause::Group).expect("it is one of the window");
+    let entries = (ROOM + MORE + window.beside) as f64;
+    assert_eq!((record.verdict, record.value.value), (Kind::Found, Some(entries)), "{}", record.why);
+}

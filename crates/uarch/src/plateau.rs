@@ -1,0 +1,374 @@
+//! Levels of a rising curve: stretches of counts over which a step costs the same, and the counts at which they end.
+//!
+//! Points are replaced by medians of three, against bursts, and these by the highest curve that never falls and is nowhere above them. A level is a
+//! stretch whose cost stays within a tolerance over a factor of counts. Stretches that differ by less than a step's least rise
+//! are one level: a slow rise within a cache, as where translations begin to miss, is no new one.
+
+use super::cost::CostPoint;
+use cyclescope_core::statistics::median;
+use serde::Serialize;
+
+/// Within what share of its first cost a stretch stays at most, and which part of the least rise from a level to the next this may
+/// be: where it were all of it, both levels would be one stretch.
+const TOLERANCE: f64 = 0.12;
+const RATIO_PART: f64 = 0.5;
+/// Part of the least rise within which it stays too.
+const RISE_PART: f64 = 0.25;
+/// The least factor of counts that a stretch spans, and its least number of points.
+const SPAN: f64 = 1.4;
+const POINTS: usize = 3;
+/// A level's end is sharp where half of the rise to the next one is within this factor of its begin.
+const SHARP: f64 = 1.2;
+/// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from the first line on that has no
+/// room, and as much as the next level where no set has.
+const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
+/// The same of a soft one. A cache whose sets fill by chance, as by physical pages, has no room for about half of the steps when
+/// there are as many lines as in all of its sets: for 0.50 to 0.57, by the Poisson distribution, in sets of four ways and more.
+const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
+
+/// A cost that is higher by so many median distances is no longer the level's.
+const NOISE: f64 = 5.0;
+/// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and the end is as soft as the
+/// points tell.
+const NOISE_MOST: f64 = 0.15;
+/// The largest factor from the begin of a soft rise to the first of these edges where sets fill by chance: 2.4 in sets of eight
+/// ways, 1.6 in sets of sixteen.
+const SOFT_BEGIN: f64 = 2.6;
+
+/// By what factor of counts noise may hide the begin of a sharp rise.
+const NOISE_COUNTS: f64 = 1.03;
+
+/// The end of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct End {
+    /// The last count that is surely in the level.
+    pub low: usize,
+    /// The likeliest last count.
+    pub value: usize,
+    /// The last count that may be.
+    pub high: usize,
+    /// Whether the cost rises from one count to the next, or over many.
+    pub sharp: bool,
+}
+
+/// A level.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Level {
+    /// Where it ends; `None` of the last one.
+    pub upto: Option<End>,
+    /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median of its points, and those of
+    /// their quartiles.
+    pub cost: f64,
+    /// See `cost`.
+    pub low: f64,
+    /// See `cost`.
+    pub high: f64,
+    /// The place of its first point.
+    #[serde(skip)]
+    from: usize,
+    /// The cost in its last stretch, above which it ends.
+    #[serde(skip)]
+    foot: f64,
+    /// The median distance of its points from that cost.
+    #[serde(skip)]
+    noise: f64,
+}
+
+/// What tells levels apart.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rises {
+    /// The least rise of the cost from a level to the next, in core cycles.
+    pub rise: f64,
+    /// The least ratio of the next level's cost to that at which the one before ends.
+    pub ratio: f64,
+    /// Whether what is counted fills sets by chance. Where that is not known the soft end of a level begins where its cost
+    /// begins to rise.
+    pub by_chance: bool,
+}
+
+impl Rises {
+    /// Within what share of its first cost a stretch stays.
+    fn tolerance(&self) -> f64 {
+        TOLERANCE.min(RATIO_PART * (self.ratio - 1.0))
+    }
+}
+
+/// The levels of a curve whose points are in the order of their counts.
+pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
+    let costs = rising(points);
+    let mut levels: Vec<Level> = Vec::new();
+    for (from, to) in stretches(points, &costs, rises) {
+        let level = level(&points[from..=to], from);
+        match levels.last_mut() {
+            // A slow rise is no new level, however far it goes: what it has made dearer by now is what a new one has to be above.
+            Some(last) if level.cost < next_least(last, rises) => {
+                *last = Level { foot: level.foot, noise: level.noise, ..*last };
+            }
+            _ => levels.push(level),
+        }
+    }
+    for number in 1..levels.len() {
+        levels[number - 1].upto =
+            Some(Marks::of(points, &costs, &levels[number - 1..]).end(points, rises.by_chance));
+    }
+    levels
+}
+
+/// What a step costs at least in the level behind this one.
+fn next_least(level: &Level, Rises { rise, ratio, .. }: Rises) -> f64 {
+    (level.foot + rise).max(ratio * level.foot)
+}
+
+/// Whether the cost still rises at the largest count, past all levels.
+pub(super) fn unfinished(points: &[CostPoint], rises: Rises) -> bool {
+    let last = rising(points).last().copied().unwrap_or_default();
+    let Some(level) = levels(points, rises).last().copied() else { return true };
+    last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.rise
+}
+
+/// Whether the largest count costs as much as another level would, of which there is no stretch yet.
+pub(super) fn another(points: &[CostPoint], rises: Rises) -> bool {
+    let last = rising(points).last().copied().unwrap_or_default();
+    let Some(level) = levels(points, rises).last().copied() else { return true };
+    last >= next_least(&level, rises)
+}
+
+/// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
+pub(super) fn closer(points: &[CostPoint], rises: Rises) -> Vec<usize> {
+    let costs = rising(points);
+    let mut wanted: Vec<usize> = Vec::new();
+    for number in 1..points.len() {
+        let [before, after] = [costs[number - 1], costs[number]];
+        let differ = after - before >= (rises.tolerance() * before).max(RISE_PART * rises.rise);
+        let [from, to] = [points[number - 1].n, points[number].n];
+        if differ && to as f64 > COARSE * from as f64 && to > from + 1 {
+            wanted.push(between(from, to));
+        }
+    }
+    let levels = levels(points, rises);
+    for number in 1..levels.len() {
+        let marks = Marks::of(points, &costs, &levels[number - 1..]);
+        // The edges of a soft end need not be closer than a part of its width.
+        let near = 1.0 + FINE.max(WIDTH_PART * (marks.width(points) - 1.0));
+        for place in marks.edges() {
+            let [edge, next] = [points[place].n, points[(place + 1).min(points.len() - 1)].n];
+            if next as f64 > near * edge as f64 && next > edge + 1 {
+                wanted.push(between(edge, next));
+            }
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+/// Factor of neighbouring counts that are close enough anywhere in a rise; share by which they may differ at the edges of a
+/// level's end, and that share as a part of the end's width.
+const COARSE: f64 = 1.12;
+const FINE: f64 = 0.006;
+const WIDTH_PART: f64 = 0.2;
+
+fn between(low: usize, high: usize) -> usize {
+    ((low as f64 * high as f64).sqrt() as usize).clamp(low + 1, high - 1)
+}
+
+/// The highest curve that never falls and is nowhere above medians of neighbours.
+fn rising(points: &[CostPoint]) -> Vec<f64> {
+    let cost = |at: usize| points[at].cost;
+    let last = points.len().saturating_sub(1);
+    let middle = |at: usize| match at {
+        _ if last < 2 || at == 0 => cost(at),
+        // At the end a burst upwards would be a level of its own.
+        at if at == last => {
+            cost(last).min(median(&mut [cost(last), cost(last - 1), cost(last - 2)]).max(cost(last - 1)))
+        }
+        at => median(&mut [cost(at - 1), cost(at), cost(at + 1)]),
+    };
+    let mut lowest = f64::INFINITY;
+    let mut up: Vec<f64> = (0..points.len())
+        .rev()
+        .map(middle)
+        .map(|cost| {
+            lowest = lowest.min(cost);
+            lowest
+        })
+        .collect();
+    up.reverse();
+    up
+}
+
+/// First and last places of stretches of about the same cost.
+fn stretches(points: &[CostPoint], costs: &[f64], rises: Rises) -> Vec<(usize, usize)> {
+    let (mut found, mut from) = (Vec::new(), 0);
+    while from < points.len() {
+        let most = (costs[from] * (1.0 + rises.tolerance())).max(costs[from] + RISE_PART * rises.rise);
+        let to = (from..points.len()).take_while(|at| costs[*at] <= most).last().unwrap_or(from);
+        let spans = points[to].n as f64 >= SPAN * points[from].n as f64;
+        if spans && to + 1 >= from + POINTS {
+            found.push((from, to));
+            from = to + 1;
+        } else {
+            from += 1;
+        }
+    }
+    found
+}
+
+fn level(points: &[CostPoint], from: usize) -> Level {
+    let [low, cost, high] =
+        [|point: &CostPoint| point.low, |point: &CostPoint| point.cost, |point: &CostPoint| point.high]
+            .map(|part| median(&mut points.iter().map(part).collect::<Vec<f64>>()));
+    let noise = median(&mut points.iter().map(|point| (point.cost - cost).abs()).collect::<Vec<f64>>());
+    Level { upto: None, cost, low, high, from, foot: cost, noise }
+}
+
+/// Places of the last points at which a level's cost has not risen by more than some shares.
+struct Marks {
+    /// The first of the sharp edges where noise is no rise.
+    first: usize,
+    sharp: [usize; 2],
+    soft: [usize; 2],
+}
+
+impl Marks {
+    /// Of the first of these levels, before the second.
+    fn of(points: &[CostPoint], costs: &[f64], levels: &[Level]) -> Marks {
+        let (level, next) = (&levels[0], levels[1].cost);
+        let whole = next - level.foot;
+        let noise = NOISE * level.noise;
+        let noise = if noise > NOISE_MOST * whole { 0.0 } else { noise };
+        let place = |rise: f64| {
+            let below = (level.from..points.len()).take_while(|at| costs[*at] <= level.foot + rise).last();
+            below.unwrap_or(level.from)
+        };
+        let [first, half] = SHARP_EDGES;
+        let beyond = |share: f64| place(noise.max(share * whole));
+        Marks {
+            first: place(first * whole),
+            sharp: [beyond(first), beyond(half)],
+            soft: SOFT_EDGES.map(beyond),
+        }
+    }
+
+    /// The factor from the first count above the level's cost to the half of the rise: the least that the sharp edges may be
+    /// apart.
+    fn width(&self, points: &[CostPoint]) -> f64 {
+        let [begin, half] = self.sharp;
+        let above = (begin + 1).min(points.len() - 1);
+        (points[half].n as f64 / points[above].n as f64).max(1.0)
+    }
+
+    /// The places that have to be known.
+    fn edges(&self) -> impl Iterator<Item = usize> {
+        self.sharp.into_iter().chain(self.soft)
+    }
+
+    fn end(&self, points: &[CostPoint], by_chance: bool) -> End {
+        let n = |place: usize| points[place].n;
+        let [begin, half] = self.sharp;
+        let next = |place: usize| n((place + 1).min(points.len() - 1));
+        let value = n(begin);
+        // Where no count was measured near by, all up to the next one may be.
+        let near = next(half) as f64 <= (1.0 + 2.0 * FINE) * n(half) as f64;
+        let high = if near { n(half) } else { next(half) - 1 }.max(value);
+        if high as f64 <= SHARP * value as f64 {
+            let low = n(self.first).max((value as f64 / NOISE_COUNTS) as usize);
+            return End { low, value, high, sharp: true };
+        }
+        let [fit, last] = self.soft;
+        // A slower rise than chance makes is one of two levels at least, of which one is too short to be seen.
+        let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * value as f64;
+        // Counts are farther apart here.
+        let [low, high] = [if fits { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
+        End { low, value: (low as f64 * high as f64).sqrt() as usize, high, sharp: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The end behind a count whose next one is far.
+    fn sharp(points: &[CostPoint], n: usize) -> End {
+        let next = points.iter().map(|point| point.n).find(|next| *next > n).unwrap();
+        End { low: n, value: n, high: next - 1, sharp: true }
+    }
+
+    const RISES: Rises = Rises { rise: 3.0, ratio: 1.8, by_chance: true };
+
+    fn curve(cost: impl Fn(f64) -> f64) -> Vec<CostPoint> {
+        let counts = (0..70).map(|step| (4096.0 * 1.15f64.powi(step)) as usize);
+        counts
+            .map(|n| CostPoint { n, cost: cost(n as f64), low: cost(n as f64), high: cost(n as f64) })
+            .collect()
+    }
+
+    #[test]
+    fn levels_end_where_the_next_begins_to_cost() {
+        let points = curve(|n| match n {
+            ..=49152.0 => 5.0,
+            ..=2e6 => 16.0,
+            _ => 80.0,
+        });
+        let levels = levels(&points, RISES);
+        assert_eq!(levels.iter().map(|level| level.cost).collect::<Vec<_>>(), [5.0, 16.0, 80.0]);
+        let last =
+            |most: f64| points.iter().map(|point| point.n).filter(|n| *n as f64 <= most).max().unwrap();
+        assert_eq!(levels[0].upto, Some(sharp(&points, last(49152.0))));
+        assert_eq!(levels[1].upto, Some(sharp(&points, last(2e6))));
+        assert_eq!(levels[2].upto, None);
+    }
+
+    #[test]
+    fn a_slow_rise_is_no_level_and_a_soft_end_has_two_edges() {
+        // As where translations begin to miss within a cache, and where a cache's sets fill unevenly.
+        let cost = |n: f64| match n {
+            ..=5e5 => 16.0,
+            ..=1e6 => 16.0 + 4.0 * (n - 5e5) / 5e5,
+            ..=3e6 => 20.0 + 100.0 * (n - 1e6) / 2e6,
+            _ => 120.0,
+        };
+        let levels = levels(&curve(cost), RISES);
+        assert_eq!(levels.len(), 2, "{levels:?}");
+        let end = levels[0].upto.unwrap();
+        // By chance from 0.4 to 0.65 of the way.
+        assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
+        let whole = self::levels(&curve(cost), Rises { by_chance: false, ..RISES })[0].upto.unwrap();
+        assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
+    }
+
+    #[test]
+    fn what_rises_past_the_last_stretch_is_of_another_level() {
+        // As where page walks become dearer with each table that they miss.
+        let rises =
+            |cost: f64| another(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);
+        assert_eq!([0.0, 1.0, 30.0].map(rises), [false, false, true]);
+        assert!(!another(&curve(|n| if n <= 1e6 { 7.0 } else { 60.0 }), RISES), "that level has a stretch");
+    }
+
+    #[test]
+    fn a_burst_is_no_level() {
+        let mut points = curve(|n| if n <= 49152.0 { 5.0 } else { 16.0 });
+        for at in [3, 40, 69] {
+            points[at].cost *= 5.0;
+        }
+        assert_eq!(levels(&points, RISES).len(), 2);
+        let flat = levels(&curve(|_| 5.0), RISES);
+        assert_eq!((flat.len(), flat[0].upto), (1, None));
+    }
+
+    #[test]
+    fn counts_are_added_where_the_cost_rises_until_they_are_close() {
+        let cost = |n: usize| if n <= 49152 { 5.0 } else { 16.0 };
+        let point = |n: usize| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) };
+        let mut points: Vec<CostPoint> = (12..26).map(|bits| point(1 << bits)).collect();
+        for _ in 0..30 {
+            let more = closer(&points, RISES);
+            points.extend(more.into_iter().map(point));
+            points.sort_by_key(|point| point.n);
+        }
+        let end = levels(&points, RISES)[0].upto.unwrap();
+        assert!(end.low <= 49152 && end.low as f64 > 0.985 * 49152.0, "{end:?}");
+        assert!(closer(&points, RISES).is_empty() && points.len() < 40, "{}", points.len());
+    }
+}

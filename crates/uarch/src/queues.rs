@@ -1,0 +1,336 @@
+//! Which classes of instructions wait in the same queue.
+//!
+//! So many of one class wait, and then those of another class come until one finds no room. Where the classes share a queue, so many fewer of the
+//! other class wait; where each has its own, as many as alone. Where there are several queues, of which some are shared, it is a part of them, or more than
+//! that, if instructions go to queues in turn and the first one that is full stops all. Where something else lets fewer of a class wait than its queues have
+//! room for, as many as alone wait beside others too: then the other direction alone shows it. The control is of instructions of the first class that do not wait: they take registers and entries of the reorder buffer as well, and no room in a queue.
+
+use super::knee::Knee;
+use super::overlap::{Overlaps, Probe};
+use super::record::UarchRecord;
+use super::search::search;
+use super::test::queues::{Class, Queues};
+use super::test::{Filler, Test};
+use super::trial::Knees;
+use super::verdict::{End, Kind, SAME, Verdict};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+
+/// The part of the smaller of two structures that the first class takes, and the least and the largest number.
+const PART: usize = 2;
+const LEAST: usize = 6;
+const MOST: usize = 32;
+/// Fillers past a structure's end up to which a knee is looked for.
+const PAST: usize = 40;
+/// Part of those that wait by which others that do not may move a knee at most; and part of them that is none where it can't be told from it.
+const CONTROL: f64 = 0.2;
+const SMALL: f64 = 0.2;
+/// Share by which two programs may differ that agree.
+const SAME_SHARE: f64 = 0.15;
+/// Times that a knee is looked for. A neighbour's burst may last for a whole search.
+const TIMES: usize = 2;
+
+/// Measures each class beside each other one, and judges.
+pub(super) fn queues(
+    core: &mut dyn Overlaps,
+    knees: &Knees,
+    test: &'static Test,
+    queues: &'static Queues,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut records = Vec::new();
+    for class in queues.classes {
+        for by in queues.classes.iter().filter(|by| by.name != class.name) {
+            let size = |class: &Class| match knees.get(class.test) {
+                Some(End::At(size)) => Ok(*size),
+                _ => Err(Verdict::new(
+                    Kind::Unclear,
+                    format!("no test found how many {} can wait", class.name),
+                )),
+            };
+            let verdict = match size(class).and_then(|own| Ok((own, size(by)?))) {
+                Ok((own, others)) => again(|| pair(core, queues, [class, by], [own, others]))?,
+                Err(unclear) => unclear,
+            };
+            records.push(UarchRecord::new(test, key(test, class, by), verdict, Unit::Ratio));
+        }
+    }
+    Ok(records)
+}
+
+/// Measures a pair that is unclear once more: another thread of the core may have begun or ended meanwhile.
+fn again(mut pair: impl FnMut() -> Result<Verdict, RunError>) -> Result<Verdict, RunError> {
+    match pair()? {
+        verdict if verdict.kind == Kind::Unclear => pair(),
+        verdict => Ok(verdict),
+    }
+}
+
+/// The key of a class beside another one.
+pub(super) fn key(test: &Test, class: &Class, by: &Class) -> String {
+    format!("{}.{}_beside_{}", test.name, class.name, by.name)
+}
+
+/// How many of the other class wait beforehand, where so many of each can wait.
+pub(super) fn occupied(own: usize, others: usize) -> usize {
+    (own.min(others) / PART).min(MOST)
+}
+
+/// Measures the first class beside the other one.
+fn pair(
+    core: &mut dyn Overlaps,
+    queues: &Queues,
+    [class, by]: [&'static Class; 2],
+    [own, others]: [usize; 2],
+) -> Result<Verdict, RunError> {
+    let number = occupied(own, others);
+    if number < LEAST {
+        return Ok(Verdict::new(Kind::Unclear, format!("{number} entries tell no part of a queue")));
+    }
+    let mut knee = |filler: &'static Filler, number: usize| {
+        let probe =
+            Probe { head: queues.head, filler: class.waiting[0], lead: 0, occupied: Some((filler, number)) };
+        for _ in 0..TIMES {
+            if let Ok(knee) = search(own + PAST, |counts| core.at(&probe, counts))?.knee {
+                return Ok(Some(knee));
+            }
+        }
+        Ok::<_, RunError>(None)
+    };
+    let [one, other] = by.waiting;
+    // What makes an operand wait takes entries too, and is there in all.
+    let alone = knee(one, 0)?;
+    let beside = [knee(one, number)?, knee(other, number)?];
+    Ok(judged(by, number, alone, beside, knee(by.ready, number)?))
+}
+
+/// Judges the knee of a class alone, those beside so many others that wait, and the one beside others that do not.
+fn judged(
+    by: &Class,
+    number: usize,
+    alone: Option<Knee>,
+    beside: [Option<Knee>; 2],
+    ready: Option<Knee>,
+) -> Verdict {
+    let (Some(alone), [Some(one), Some(other)], Some(ready)) = (alone, beside, ready) else {
+        return Verdict::new(Kind::Unclear, "a curve does not fall in one place");
+    };
+    let less = |knee: Knee| alone.high as f64 - knee.high as f64;
+    let links = [one, other, alone].map(|knee| knee.links()).into_iter().max().unwrap_or_default();
+    let [one, other, ready] = [one, other, ready].map(less);
+    // Where instructions that do not wait come before, others fall into other groups, and so into other queues: what is alike is between the two.
+    let apart = SAME + links as f64 + ready.abs() / 2.0;
+    let [shown, shown_too] = [one, other].map(|fewer| fewer - ready / 2.0);
+    let number = number as f64;
+    let why = format!(
+        "{} wait alone, beside {number} of {} {one:.0} fewer, beside as many of {} {other:.0} fewer",
+        alone.high, by.waiting[0].name, by.waiting[1].name,
+    );
+    let unclear = |said: String| Verdict::new(Kind::Unclear, format!("{said}: {why}"));
+    let (least, most) = (shown.min(shown_too), shown.max(shown_too));
+    if ready.abs() > CONTROL * number {
+        return unclear(format!(
+            "{ready:.0} fewer are there beside {number} of {} that do not wait",
+            by.name
+        ));
+    }
+    if least < -apart {
+        return unclear("more than alone are there".to_string());
+    }
+    if most - least > apart.max(SAME_SHARE * most) {
+        return unclear("programs differ".to_string());
+    }
+    // A part that the experiment can't tell from nothing is none only where it is small.
+    if most <= apart {
+        let small = apart <= SMALL * number;
+        return if small {
+            Verdict::new(Kind::None, why)
+        } else {
+            unclear(format!("less than {apart:.0} may be either"))
+        };
+    }
+    if least <= apart {
+        return unclear("one alone shows it".to_string());
+    }
+    let size = Interval { value: (least + most) / 2.0, low: least - apart / 2.0, high: most + apart / 2.0 };
+    let each = |fewer: f64| (fewer / number).max(0.0);
+    let size = Interval { value: each(size.value), low: each(size.low), high: each(size.high) };
+    Verdict { size: Some(size), ..Verdict::new(Kind::Found, why) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::TESTS;
+    use crate::overlap::Point;
+    use crate::search::LEAST as LEAST_COUNT;
+    use crate::test::Look;
+
+    fn by() -> &'static Class {
+        let found = TESTS.iter().find_map(|test| match &test.look {
+            Look::Queues(queues) => Some(&queues.classes[0]),
+            _ => None,
+        });
+        found.expect("there is a test of queues")
+    }
+
+    /// The verdict on 60 entries beside 24 others: how many fewer beside each kind that waits, and beside those that do not.
+    fn fewer([one, other, ready]: [i64; 3]) -> (Kind, Option<f64>) {
+        let knee = |fewer: i64| Some(Knee { low: (60 - fewer) as usize, high: (60 - fewer) as usize });
+        let verdict = judged(by(), 24, knee(0), [knee(one), knee(other)], knee(ready));
+        (verdict.kind, verdict.size.map(|size| (size.value * 100.0).round() / 100.0))
+    }
+
+    #[test]
+    fn entries_that_others_take_are_shared() {
+        assert_eq!(fewer([24, 24, 0]), (Kind::Found, Some(1.0)));
+        assert_eq!(fewer([12, 12, 0]), (Kind::Found, Some(0.5)));
+        // Queues that take turns.
+        assert_eq!(fewer([34, 34, -3]), (Kind::Found, Some(1.48)));
+        assert_eq!(fewer([0, 1, -1]), (Kind::None, None));
+        // Of many fewer, programs may differ by a share.
+        assert_eq!(fewer([34, 30, 0]), (Kind::Found, Some(1.33)));
+    }
+
+    #[test]
+    fn a_number_is_known_as_well_as_knees_are() {
+        let knee = |low: usize, high: usize| Some(Knee { low, high });
+        let size = |alone, beside| judged(by(), 24, alone, [beside; 2], alone).size;
+        let sharp = size(knee(60, 60), knee(36, 36)).expect("it was found");
+        assert_eq!(
+            [sharp.low, sharp.value, sharp.high].map(|share| (share * 24.0).round()),
+            [23.0, 24.0, 25.0]
+        );
+        // Four of an end that comes link by link are none.
+        assert_eq!(size(knee(48, 60), knee(44, 56)), None);
+        assert!(size(knee(60, 60), knee(56, 56)).is_some());
+    }
+
+    #[test]
+    fn what_those_that_do_not_wait_move_too_is_no_queue() {
+        // As where registers are full, of which each takes one.
+        assert_eq!(fewer([24, 24, 24]), (Kind::Unclear, None));
+        assert_eq!(fewer([8, 8, 8]), (Kind::Unclear, None));
+        assert_eq!(fewer([24, 12, 0]), (Kind::Unclear, None));
+        assert_eq!(fewer([4, 0, 0]), (Kind::Unclear, None));
+        assert_eq!(fewer([4, 2, 0]), (Kind::Unclear, None), "one alone shows it");
+        // Those that do not wait move it by more than a part of what waits.
+        assert_eq!(fewer([24, 24, 6]), (Kind::Unclear, None));
+        assert_eq!(fewer([6, 6, 4]), (Kind::None, None), "and half of that may be what the others show");
+        assert_eq!(fewer([-9, -9, 0]), (Kind::Unclear, None));
+        let knee = |fewer: usize| Some(Knee { low: 60 - fewer, high: 60 - fewer });
+        let few = judged(by(), 8, knee(0), [knee(1), knee(1)], knee(0));
+        assert_eq!(few.kind, Kind::Unclear, "a part of so few and nothing are alike");
+    }
+
+    #[test]
+    fn a_curve_without_a_knee_tells_nothing() {
+        let knee = Some(Knee { low: 60, high: 60 });
+        for missing in 0..4 {
+            let knees: Vec<_> = (0..4).map(|place| knee.filter(|_| place != missing)).collect();
+            let verdict = judged(by(), 24, knees[0], [knees[1], knees[2]], knees[3]);
+            assert_eq!(verdict.kind, Kind::Unclear);
+        }
+    }
+
+    #[test]
+    fn a_pair_that_is_unclear_is_measured_once_more() {
+        for (kinds, expected, times) in [
+            ([Kind::Unclear, Kind::Found, Kind::None], Kind::Found, 2),
+            ([Kind::None, Kind::Found, Kind::None], Kind::None, 1),
+            ([Kind::Unclear, Kind::Unclear, Kind::Found], Kind::Unclear, 2),
+        ] {
+            let mut measured = 0;
+            let verdict = again(|| {
+                measured += 1;
+                Ok(Verdict::new(kinds[measured - 1], ""))
+            });
+            assert_eq!((verdict.expect("it was measured").kind, measured), (expected, times));
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_smaller_one_is_taken() {
+        assert_eq!([occupied(96, 48), occupied(12, 96), occupied(200, 160)], [24, 6, MOST]);
+    }
+    /// A core on which so many of each class can wait, behind how many entries those of the other class take that are there: the first ones
+    /// of it that wait, the others, and those that do not wait.
+    struct Shared {
+        room: f64,
+        taken: [f64; 3],
+        /// Searches that a burst falls on, by their number, and that of the next one.
+        torn: &'static [usize],
+        searches: usize,
+    }
+
+    impl Overlaps for Shared {
+        fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+            assert_eq!(probe.head, asked().1.head);
+            self.searches += usize::from(counts[0] == LEAST_COUNT && counts.len() > 1);
+            let torn = self.torn.contains(&(self.searches - 1));
+            let entries = probe.occupied.map_or(0.0, |(filler, number)| {
+                let by = asked().1.classes.iter().find_map(|class| {
+                    let [one, other] = class.waiting;
+                    [one, other, class.ready].iter().position(|known| known.name == filler.name)
+                });
+                self.taken[by.expect("it is of a class")] * number as f64
+            });
+            let point = |(place, n): (usize, &usize)| {
+                let overlap = match *n as f64 + entries <= self.room {
+                    _ if torn => [0.9, 0.1, 0.5][place % 3],
+                    true => 0.95,
+                    false => 0.05,
+                };
+                Point { n: *n, overlap, fast: overlap.round() }
+            };
+            Ok(counts.iter().enumerate().map(point).collect())
+        }
+    }
+
+    fn asked() -> (&'static Test, &'static Queues) {
+        let found = TESTS.iter().find_map(|test| match &test.look {
+            Look::Queues(queues) => Some((*test, queues)),
+            _ => None,
+        });
+        found.expect("there is a test of queues")
+    }
+
+    /// What is found of the first class beside another one, of each of which this is known.
+    fn told(core: Shared, end: End) -> (Kind, Option<f64>, String) {
+        let (test, queues) = asked();
+        let knees: Knees = queues.classes.iter().map(|class| (class.test, end)).collect();
+        let mut core = core;
+        let mut records = super::queues(&mut core, &knees, test, queues).expect("all is simulated");
+        assert_eq!(records.len(), queues.classes.len() * (queues.classes.len() - 1));
+        let record = records.swap_remove(0);
+        (record.verdict, record.value.value, record.why)
+    }
+
+    #[test]
+    fn both_programs_that_wait_and_one_that_does_not_are_measured() {
+        let core = |taken| Shared { room: 60.0, taken, torn: &[], searches: 0 };
+        let kind = |taken| {
+            let (kind, number, _) = told(core(taken), End::At(60));
+            (kind, number)
+        };
+        assert_eq!(kind([1.0, 1.0, 0.0]), (Kind::Found, Some(1.0)));
+        assert_eq!(kind([0.0, 0.0, 0.0]), (Kind::None, None));
+        for differ in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]] {
+            assert_eq!(kind(differ), (Kind::Unclear, None), "{differ:?}");
+        }
+        // More may wait behind this chain than the test of the class found behind its own.
+        let past = Shared { room: 90.0, ..core([1.0, 1.0, 0.0]) };
+        assert_eq!(told(past, End::At(60)).1, Some(1.0));
+    }
+
+    #[test]
+    fn a_burst_is_no_curve_and_a_size_has_to_be_known_and_large() {
+        let core = |torn| Shared { room: 60.0, taken: [1.0, 1.0, 0.0], torn, searches: 0 };
+        // Once at the first knee, and once at the last one.
+        assert_eq!(told(core(&[0, 4]), End::At(60)).1, Some(1.0));
+        let (kind, _, why) = told(core(&[]), End::From(60));
+        assert!(kind == Kind::Unclear && why.starts_with("no test found"), "{why}");
+        let (kind, _, why) = told(Shared { room: 10.0, ..core(&[]) }, End::At(10));
+        assert!(kind == Kind::Unclear && why.ends_with("tell no part of a queue"), "{why}");
+    }
+}

@@ -1,0 +1,335 @@
+//! How many of something a core does in each core cycle, by what a step costs where none waits for another; or that cost
+//! itself, where each waits for the one before.
+//!
+//! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow one down (other work, the place
+//! of its code, ports that it uses beside), and nothing makes one faster than the core. Where one is faster than all others there is
+//! no number, but of instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
+
+use super::cost::{CostPoint, Costs, settled};
+use super::record::{RateRecord, UarchRecord};
+use super::test::Test;
+use super::test::rate::{Rates, Row, Way};
+use super::test::walk::Walk;
+use super::verdict::{Kind, Verdict};
+use cyclescope_core::error::RunError;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use cyclescope_measure::result::record::Quantity;
+use iced_x86::CpuidFeature;
+
+/// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the test's share of them is less.
+const APART: f64 = 0.05;
+
+/// The share by which programs may differ from which on a test is of memory that others use too.
+const SHARED: f64 = 0.1;
+/// The largest width, as a share, of what two programs show that agree within their layouts alone.
+const WIDE_MOST: f64 = 0.3;
+
+/// The least share of the largest of what depends on the place of the code that the smallest may be: where it is less, other work may have slowed it down.
+const VARIES_MOST: f64 = 0.5;
+
+/// What a program came to: its name and its rate, or its cost.
+type Done = (&'static str, Interval);
+
+/// Measures each row's programs that are for a CPU with these features, in no more memory than that, and judges.
+pub(super) fn rates(
+    core: &mut dyn Costs,
+    test: &'static Test,
+    rates: &'static Rates,
+    memory: u64,
+    has: &dyn Fn(&CpuidFeature) -> bool,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut records = Vec::new();
+    for row in rates.rows {
+        let ways: Vec<&Way> = row.fitting(has).collect();
+        let room = (row.n * rates.bytes) as u64 <= memory;
+        let done = if room {
+            done(core, row, rates.unit, &ways)?
+        } else {
+            Err("there is not so much memory".to_string())
+        };
+        let verdict = match &done {
+            _ if ways.is_empty() => Verdict::new(Kind::None, "this CPU has no such instructions"),
+            Err(why) => Verdict::new(Kind::Unclear, why.clone()),
+            Ok(done) => judged(done, ways.len(), rates, row.varies),
+        };
+        let mut record = UarchRecord::new(test, row.key(test.name), verdict, rates.unit);
+        let each = done.into_iter().flatten();
+        let of_one = |(name, rate)| RateRecord { name, n: row.n, rate: Quantity::new(rate, rates.unit) };
+        record.rates = each.map(of_one).collect();
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// What a row's programs come to, the fastest first; or why one can't have its memory.
+fn done(
+    core: &mut dyn Costs,
+    row: &Row,
+    unit: Unit,
+    ways: &[&'static Way],
+) -> Result<Result<Vec<Done>, String>, RunError> {
+    let walks: Vec<&Walk> = ways.iter().map(|way| &way.walk).collect();
+    let points = match settled(core, &walks, row.n) {
+        Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
+        points => points?,
+    };
+    // Noise is as large as a step where the cost is not surely one.
+    let sure = |point: Option<CostPoint>| point.filter(|point| point.low > 0.0);
+    let each = walks.iter().zip(points);
+    let mut points: Vec<_> = each.filter_map(|(walk, point)| Some((walk.name, sure(point)?))).collect();
+    points.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
+    Ok(Ok(points.iter().map(|(name, point)| (*name, number(point, row.each, unit))).collect()))
+}
+
+/// The rate of steps that do so much each, or in core cycles what each part of them costs.
+fn number(point: &CostPoint, each: f64, unit: Unit) -> Interval {
+    let CostPoint { cost, low, high, .. } = *point;
+    let [value, low, high] = match unit {
+        Unit::CoreCycles => [cost, low, high].map(|cost| cost / each),
+        _ => [cost, high, low].map(|cost| each / cost),
+    };
+    Interval { value, low, high }
+}
+
+/// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured; or, where that `varies`, what all
+/// of them and their layouts do.
+fn judged(done: &[Done], programs: usize, rates: &Rates, varies: bool) -> Verdict {
+    let agree = |pair: &&[Done]| {
+        let [faster, slower] = [pair[0].1, pair[1].1];
+        let most = faster.value.max(slower.value);
+        let near = (faster.value - slower.value).abs() <= APART.max(rates.apart * most);
+        // What other work takes of memory makes layouts differ by more than the programs.
+        let meet = rates.apart >= SHARED && faster.low <= slower.high && slower.low <= faster.high;
+        let narrow = faster.high.max(slower.high) - faster.low.min(slower.low) <= WIDE_MOST * most;
+        near || meet && narrow
+    };
+    let tried = if rates.alone { done.len() } else { done.len().min(2) };
+    // The fastest may be the one that was disturbed.
+    let measured = &done[..if done.len() < programs { 0 } else { tried }];
+    if let Some([(_, faster), (_, slower)]) = measured.windows(2).find(agree) {
+        let size =
+            Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
+        return Verdict { size: Some(size), ..Verdict::new(Kind::Found, told(done)) };
+    }
+    let edge = |of: fn(&Interval) -> f64| done.iter().map(move |(_, number)| of(number));
+    let [low, high] = [
+        edge(|number| number.low).fold(f64::INFINITY, f64::min),
+        edge(|number| number.high).fold(0.0, f64::max),
+    ];
+    if let Some((_, first)) = measured.first().filter(|_| varies && low >= VARIES_MOST * high) {
+        let why = format!("it depends on the place of the code: {}", told(done));
+        return Verdict { size: Some(Interval { low, high, ..*first }), ..Verdict::new(Kind::Found, why) };
+    }
+    let why = match done.len() < programs {
+        true => "other work disturbed all of a program's layouts".to_string(),
+        false => format!("no two programs agree in the most: {}", told(done)),
+    };
+    Verdict::new(Kind::Unclear, why)
+}
+
+fn told(done: &[Done]) -> String {
+    done.iter().map(|(name, rate)| format!("{name} {:.2}", rate.value)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::TESTS;
+    use crate::test::walk::{Steps, straight};
+    use crate::test::{Look, Part};
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn nothing(_: usize) -> Steps {
+        straight(Vec::new(), 1)
+    }
+
+    const ROW: Row = Row {
+        name: "64_bytes",
+        n: 64,
+        each: 64.0,
+        ways: &[
+            Way::plain("one", nothing),
+            Way::plain("two", nothing).needing(&[CpuidFeature::AVX]),
+            Way::plain("three", nothing).needing(&[CpuidFeature::AVX]),
+            Way::plain("old", nothing).unless(CpuidFeature::AVX),
+        ],
+        needs: &[],
+        bound: None,
+        hidden: false,
+        varies: false,
+    };
+    const PLANTED_RATES: Rates =
+        Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false, within: None };
+    static PLANTED: Test = Test {
+        name: "planted",
+        about: "",
+        definition: "",
+        source: "",
+        part: Part::Memory,
+        look: Look::Rates(PLANTED_RATES),
+    };
+
+    /// A core on which a step of each program costs this much; nothing is measured where that is no number.
+    struct Core(&'static [(&'static str, f64)]);
+
+    impl Costs for Core {
+        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+            let cost = self.0.iter().find(|(name, _)| *name == walk.name).map_or(f64::NAN, |(_, cost)| *cost);
+            let point = CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost };
+            Ok(Some(point).filter(|_| !cost.is_nan()))
+        }
+    }
+
+    fn record(costs: &'static [(&'static str, f64)], avx: bool, memory: u64) -> UarchRecord {
+        let Look::Rates(asked) = &PLANTED.look else { panic!("it is one of rates") };
+        rates(&mut Core(costs), &PLANTED, asked, memory, &|_| avx).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_rate_is_the_largest_that_two_programs_reach() {
+        let found = record(&[("one", 0.6), ("two", 0.5), ("three", 0.51)], true, 64);
+        assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(128.0)));
+        let [low, high] = [found.value.low.unwrap(), found.value.high.unwrap()];
+        assert!((low - 64.0 / (0.51 * 1.01)).abs() < 1e-9 && (high - 128.0 / 0.99).abs() < 1e-9);
+        let told = ("planted.64_bytes", "two 128.00, three 125.49, one 106.67");
+        assert_eq!((found.what.as_str(), found.why.as_str()), told);
+        assert_eq!(found.rates.iter().map(|rate| (rate.name, rate.n)).next(), Some(("two", 64)));
+    }
+
+    #[test]
+    fn programs_that_differ_or_were_not_measured_tell_no_number() {
+        for (costs, why) in [
+            (&[("one", 0.25), ("two", 0.5), ("three", 0.51)][..], "no two programs agree"),
+            (&[("one", 0.5), ("two", 0.55), ("three", 0.55)], "no two programs agree"),
+            (&[("one", 0.5)], "disturbed"),
+            (&[("one", 0.5), ("two", 0.5)], "disturbed"),
+            (&[("one", 0.5), ("two", -0.001), ("three", 0.001)], "disturbed"),
+        ] {
+            let unclear = record(costs, true, 64);
+            let judged = (unclear.verdict, unclear.value.value, unclear.why.contains(why));
+            assert_eq!(judged, (Kind::Unclear, None, true), "{}", unclear.why);
+        }
+        assert_eq!(record(&[("one", 0.5), ("two", 0.5)], true, 63).why, "there is not so much memory");
+    }
+
+    #[test]
+    fn programs_agree_whose_layouts_differ_by_more_than_they() {
+        let rate = |value, low, high| Interval { value, low, high };
+        let sizes =
+            |done: &[Done]| judged(done, done.len(), &Rates { apart: 0.1, ..PLANTED_RATES }, false).size;
+        let found = sizes(&[("one", rate(6.0, 5.2, 6.3)), ("two", rate(5.3, 5.0, 5.6))]);
+        assert_eq!(found, Some(rate(6.0, 5.0, 6.3)));
+        assert_eq!(sizes(&[("one", rate(6.0, 5.8, 6.3)), ("two", rate(5.3, 5.0, 5.6))]), None);
+        assert_eq!(sizes(&[("one", rate(6.0, 4.0, 6.3)), ("two", rate(5.0, 4.0, 5.6))]), None);
+    }
+
+    #[test]
+    fn what_depends_on_the_place_of_the_code_has_an_interval() {
+        let rate = |value, low, high| Interval { value, low, high };
+        let size = |second, varies| {
+            let done = [("one", rate(3.0, 2.9, 3.0)), ("two", second)];
+            judged(&done, 2, &PLANTED_RATES, varies).size
+        };
+        let second = rate(2.4, 2.1, 2.9);
+        assert_eq!([size(second, true), size(second, false)], [Some(rate(3.0, 2.1, 3.0)), None]);
+        assert_eq!(size(rate(1.6, 1.4, 2.9), true), None, "that may be other work");
+    }
+
+    #[test]
+    fn one_program_may_do_more_where_cores_pack_its_instructions() {
+        let rate = |value| Interval { value, low: value, high: value };
+        let done = [("packed", rate(12.0)), ("one", rate(6.0)), ("two", rate(5.9))];
+        assert_eq!(
+            judged(&done, 3, &Rates { alone: true, ..PLANTED_RATES }, false).size.map(|size| size.value),
+            Some(6.0)
+        );
+        assert_eq!(judged(&done, 3, &PLANTED_RATES, false).size, None);
+    }
+
+    #[test]
+    fn a_cost_is_the_smallest_that_two_programs_agree_in() {
+        let rate = |value| Interval { value, low: 0.9 * value, high: 1.1 * value };
+        let costs = Rates { unit: Unit::CoreCycles, ..PLANTED_RATES };
+        let found =
+            |costs_of: [f64; 3]| judged(&costs_of.map(|cost| ("", rate(cost))), 3, &costs, false).size;
+        let [agree, differ] = [found([5.0, 5.02, 7.0]), found([5.0, 6.0, 6.01])];
+        let size = agree.expect("two agree");
+        assert_eq!((size.value, size.low, differ), (5.0, 4.5, None));
+        let point = CostPoint { n: 1, cost: 12.0, low: 11.0, high: 14.0 };
+        let two = number(&point, 2.0, Unit::CoreCycles);
+        assert_eq!([two.low, two.value, two.high], [5.5, 6.0, 7.0]);
+        let rate = number(&point, 6.0, Unit::PerCycle);
+        assert_eq!([rate.low, rate.value, rate.high], [6.0 / 14.0, 0.5, 6.0 / 11.0]);
+    }
+
+    #[test]
+    fn a_row_is_for_a_cpu_that_has_what_it_needs() {
+        let row = ROW.needing(&[CpuidFeature::AVX512F]);
+        assert_eq!([true, false].map(|has| row.fitting(|_| has).count()), [3, 0]);
+    }
+
+    #[test]
+    fn programs_are_those_for_this_cpu() {
+        let all = &[("one", 0.5), ("two", 0.25), ("three", 0.25), ("old", 0.5)];
+        assert_eq!(record(all, true, 64).value.value, Some(256.0));
+        assert_eq!(record(all, false, 64).value.value, Some(128.0));
+    }
+
+    /// Two programs at least, or none, on a CPU with all features and on one with none.
+    #[test]
+    fn every_row_has_two_programs_or_none_on_each_cpu() {
+        for test in TESTS {
+            for row in test.rows() {
+                let numbers = [true, false].map(|has| row.fitting(|_| has).count());
+                assert!(numbers[0] >= 2 && numbers[1] != 1, "{}.{}: {numbers:?}", test.name, row.name);
+                for way in row.ways {
+                    let steps = (way.walk.program)(row.n);
+                    assert!(steps.steps > 0 && !steps.body.is_empty(), "{} {}", test.name, way.walk.name);
+                }
+            }
+        }
+    }
+
+    /// No program has an instruction that a CPU may not have, beside those that it says that it needs.
+    #[test]
+    fn every_program_runs_where_it_is_said_to() {
+        use CpuidFeature as F;
+        const EVERYWHERE: [CpuidFeature; 9] = [
+            F::INTEL8086,
+            F::INTEL386,
+            F::INTEL486,
+            F::X64,
+            F::FPU,
+            F::CMOV,
+            F::MULTIBYTENOP,
+            F::SSE,
+            F::SSE2,
+        ];
+        let check = |name: &str, steps: Steps, needs: &[CpuidFeature]| {
+            let all = [steps.init, steps.body, steps.following].concat();
+            for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {
+                let known =
+                    |feature: &&CpuidFeature| EVERYWHERE.iter().chain(needs).any(|one| one == *feature);
+                let other = instruction.cpuid_features().iter().find(|feature| !known(feature));
+                assert_eq!(other, None, "{name}: {instruction}");
+            }
+        };
+        for test in TESTS {
+            for row in test.rows() {
+                for way in row.ways {
+                    for program in std::iter::once(way.walk.program).chain(way.walk.without) {
+                        let name = format!("{}.{}, {}", test.name, row.name, way.walk.name);
+                        check(&name, program(row.n), &[way.needs, row.needs].concat());
+                    }
+                }
+            }
+            let Look::Map(map) = &test.look else { continue };
+            for row in map.rows {
+                for way in &row.ways {
+                    check(row.name, (way.program)(0), row.needs);
+                }
+            }
+        }
+    }
+}

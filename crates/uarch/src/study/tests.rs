@@ -1,0 +1,219 @@
+//! The whole study on simulated machines: what it tells of a test beside what the test itself found.
+
+use super::*;
+use crate::test::walk::Walk;
+use cyclescope_code::program::memory::{Fill, Order};
+use cyclescope_core::machine::Machine;
+use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
+use cyclescope_sim::{Scenario, Simulated};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Units of the simulated core that add.
+const ADDERS: u32 = 5;
+
+/// The lines of a study of a test, on this machine.
+fn measured(
+    test: &'static str,
+    kept: Vec<Value>,
+    numbers: &[(&str, u64)],
+    machine: impl Fn() -> Box<dyn Executor> + 'static,
+) -> Vec<Value> {
+    let mut surroundings = Surroundings::of(machine().machine());
+    surroundings.numbers = numbers.iter().map(|(key, number)| (key.to_string(), *number)).collect();
+    let mut study = Uarch {
+        plan: Plan { adders: Some(ADDERS), ..Plan::simulated() },
+        asked: TESTS.iter().copied().filter(|other| other.name == test).collect(),
+        features: Vec::new(),
+        memory: u64::MAX,
+        surroundings,
+        kept,
+        open: Box::new(move || Ok(machine())),
+        lock: None,
+    };
+    let mut records: Vec<Record> = Vec::new();
+    study.measure(&Answers::live(), &mut records).expect("all is simulated");
+    let lines = records.iter().map(|record| serde_json::from_str::<Value>(&record.line).expect("it is JSON"));
+    lines.filter(|line| line["test"] == test).collect()
+}
+
+/// The line of a number that was found.
+fn found(test: &str, what: &str, number: f64) -> Value {
+    let value = json!({ "value": number, "low": number, "high": number, "unit": "count" });
+    json!({ "test": test, "records": 1, "what": what, "verdict": "found", "value": value, "why": "" })
+}
+
+/// Core cycles of the programs of page walks, of which so many go on at once.
+fn walks(room: usize) -> Vec<(Vec<u8>, f64)> {
+    let test = TESTS.iter().find(|test| test.name == "walks_in_flight").expect("it is in the list");
+    let Look::Batches(batches) = &test.look else { panic!("it is one of batches") };
+    let mut costs = BTreeMap::new();
+    let mut plant = |walk: &Walk, n: usize, before: usize| {
+        let without = walk.without.expect("it subtracts");
+        let over = (n + before).saturating_sub(room);
+        let more = if over > 0 { 80.0 + 20.0 * over as f64 } else { 0.0 };
+        costs.insert((walk.program)(n).body, 150.0 + more);
+        costs.insert(without(n).body, 50.0);
+    };
+    for n in batches.counts {
+        batches.walks.iter().for_each(|walk| plant(walk, *n, 0));
+        plant(&batches.beside.walk, *n, batches.beside.occupied);
+    }
+    costs.into_iter().collect()
+}
+
+fn machine(costs: Vec<(Vec<u8>, f64)>, adds_per_cycle: f64) -> Simulated {
+    Simulated::new(Scenario { costs, adds_per_cycle, ..Scenario::default() }, 5)
+}
+
+/// Page walks of which six go on at once, where so many misses do; and the line of them.
+fn six_walks(misses: f64, open: impl Fn() -> Box<dyn Executor> + 'static) -> Value {
+    let kept = vec![found("misses_in_flight", "misses_in_flight", misses)];
+    let mut lines = measured("walks_in_flight", kept, &[], open);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    lines.remove(0)
+}
+
+fn alone() -> Box<dyn Executor> {
+    Box::new(machine(walks(6), f64::from(ADDERS)))
+}
+
+#[test]
+fn a_number_at_which_another_structure_is_full_is_limited_by_it() {
+    let own = six_walks(20.0, alone);
+    assert_eq!((&own["verdict"], &own["value"]["value"]), (&json!("found"), &json!(6.0)), "{own}");
+    let limited = six_walks(6.0, alone);
+    assert_eq!((&limited["verdict"], &limited["value"]["value"]), (&json!("limited"), &Value::Null));
+    assert_eq!(limited["limited_by"], "misses_in_flight");
+}
+
+#[test]
+fn rates_are_told_as_a_share_of_the_most_of_another_test() {
+    let widths = [("8_bytes", 2.0), ("16_bytes", 2.0), ("32_bytes", 1.5), ("64_bytes", 0.75)];
+    let kept = widths.map(|(row, rate)| found("copy_rate", &format!("copy_rate.{row}"), rate));
+    let open = || -> Box<dyn Executor> {
+        Box::new(Simulated::new(Scenario { cost: 2000.0, ..Scenario::default() }, 5))
+    };
+    let lines = measured("copy_methods", kept.to_vec(), &[], open);
+    let told = lines.iter().filter_map(|line| line["told"].as_str()).collect::<Vec<_>>();
+    assert!(
+        !told.is_empty() && told.iter().all(|told| told.ends_with("of the most in copy_rate")),
+        "{told:?}"
+    );
+    let number = json!(lines.len());
+    assert!(lines.iter().all(|line| line["records"] == number), "each says how many there are");
+}
+
+#[test]
+fn what_ran_beside_other_work_has_a_caveat() {
+    let caveats = |line: Value| line["caveats"].as_array().map_or(0, Vec::len);
+    assert_eq!(caveats(six_walks(20.0, alone)), 0);
+    let beside = six_walks(20.0, || Box::new(machine(walks(6), f64::from(ADDERS) / 2.0)));
+    assert_eq!(beside["caveats"][0]["code"], "sibling_busy");
+    assert_eq!(caveats(beside), 1);
+}
+
+/// A machine whose sibling is busy up to some number of layouts.
+struct Ends {
+    machines: [Simulated; 2],
+    left: usize,
+}
+
+impl Executor for Ends {
+    fn capabilities(&self) -> &Capabilities {
+        self.machines[0].capabilities()
+    }
+
+    fn machine(&self) -> &Machine {
+        self.machines[0].machine()
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let busy = self.left > 0;
+        self.left = self.left.saturating_sub(batch.layouts.len());
+        self.machines[usize::from(busy)].stream(batch, take)
+    }
+}
+
+/// About a fifth of the layouts of a test of batches.
+const SPELL: usize = 240;
+
+#[test]
+fn a_test_beside_other_work_that_ends_is_measured_again() {
+    let open = || -> Box<dyn Executor> {
+        let machines = [1.0, 2.0].map(|part| machine(walks(6), f64::from(ADDERS) / part));
+        Box::new(Ends { machines, left: SPELL })
+    };
+    let line = six_walks(20.0, open);
+    assert_eq!((&line["verdict"], &line["caveats"]), (&json!("found"), &json!([])));
+}
+
+#[test]
+fn work_on_another_cpu_is_not_waited_for_where_it_is_part_of_the_test() {
+    let mut part = 0;
+    for test in TESTS {
+        let is_part = matches!(test.look, Look::Sharing(_));
+        assert_eq!(again(test) == 0, is_part, "{}", test.name);
+        part += usize::from(is_part);
+    }
+    assert!(part > 0);
+}
+
+/// A machine on which what loads in a ring cost follows from its bytes and its stride.
+struct Rings {
+    machine: Simulated,
+    cost: fn(usize, u32) -> f64,
+}
+
+impl Executor for Rings {
+    fn capabilities(&self) -> &Capabilities {
+        self.machine.capabilities()
+    }
+
+    fn machine(&self) -> &Machine {
+        self.machine.machine()
+    }
+
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        let area = &batch.memory.areas[0];
+        let Fill::Ring(ring) = &area.fill else { panic!("its memory is a ring") };
+        assert!(matches!(ring.order, Order::RandomByPage));
+        let cost = LOADS * (self.cost)(area.bytes as usize + ring.stride as usize, ring.stride);
+        Simulated::new(Scenario { cost, ..Scenario::default() }, ring.seed).stream(batch, take)
+    }
+}
+
+/// Loads of an iteration.
+const LOADS: f64 = 32.0;
+
+fn levels(bytes: usize) -> f64 {
+    match bytes {
+        ..=33_000 => 5.0,
+        33_001..=1_100_000 => 16.0,
+        _ => 90.0,
+    }
+}
+
+#[test]
+fn cpuid_tells_no_number_of_a_level_of_which_the_number_is_not_known() {
+    let numbers = [("data_caches_by_page.1.size", 32 << 10), ("data_caches_by_page.2.size", 1 << 20)];
+    let told = |cost: fn(usize, u32) -> f64| {
+        let open = move || -> Box<dyn Executor> {
+            Box::new(Rings { machine: Simulated::new(Scenario::default(), 5), cost })
+        };
+        let lines = measured("data_caches_by_page", Vec::new(), &numbers, open);
+        let told =
+            |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
+        lines.iter().map(told).collect::<Vec<_>>()
+    };
+    let known = told(|bytes, _| levels(bytes));
+    let both = numbers.map(|(key, number)| (key.to_string(), json!(number)));
+    assert!(both.iter().all(|each| known.contains(each)), "{known:?}");
+    // In one program alone the second level is two.
+    let doubt = told(|bytes, stride| match bytes {
+        300_000..=1_100_000 if stride == 64 => 36.0,
+        _ => levels(bytes),
+    });
+    assert!(doubt.iter().any(|(what, _)| what.ends_with(".more.size")), "{doubt:?}");
+    assert!(doubt.iter().all(|(_, cpuid)| cpuid.is_null()), "{doubt:?}");
+}

@@ -1,0 +1,103 @@
+//! Instructions of a given length that wait for nothing.
+
+use super::walk::{Steps, straight};
+
+/// The segment prefix of CS, which does nothing in 64-bit mode.
+const CS: u8 = 0x2e;
+/// Registers of three bits that programs without memory may change: all but RSP and RBP.
+const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
+
+const RBP: u8 = 5;
+
+/// The recommended no-operations by length (Intel SDM vol. 2, NOP).
+const NOPS: [&[u8]; 9] = [
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0f, 0x1f, 0x00],
+    &[0x0f, 0x1f, 0x40, 0],
+    &[0x0f, 0x1f, 0x44, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
+    &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+    &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+];
+
+/// A no-operation of 1 to 15 bytes.
+pub(crate) fn nop_of(length: usize) -> Vec<u8> {
+    prefixed(NOPS[length.min(NOPS.len()) - 1], length)
+}
+
+/// xor r32, r32 of one register, of 2 to 15 bytes. Cores know its result without executing it.
+pub(crate) fn zero_of(length: usize, place: usize) -> Vec<u8> {
+    let register = register(place);
+    prefixed(&[0x31, 0xc0 | register << 3 | register], length)
+}
+
+/// mov r32, imm32, of 5 to 15 bytes.
+pub(crate) fn move_of(length: usize, place: usize) -> Vec<u8> {
+    prefixed(&[0xb8 | register(place), 0, 0, 0, 0], length)
+}
+
+/// mov r32, ebp of one register, of 2 to 15 bytes.
+pub(crate) fn copy_of(length: usize, place: usize) -> Vec<u8> {
+    prefixed(&[0x89, 0xc0 | RBP << 3 | register(place)], length)
+}
+
+/// Bytes of an instruction of the loops below: so many that no part of a cache of decoded instructions has too many of them.
+const LENGTH: usize = 5;
+
+/// A loop of this number of no-operations.
+pub(crate) fn nops(number: usize) -> Steps {
+    straight(nop_of(LENGTH).repeat(number), number)
+}
+
+/// A loop of this number of instructions that make a register zero.
+pub(crate) fn zeros(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| zero_of(LENGTH, place)).collect(), number)
+}
+
+/// A loop of this number of moves of constants.
+pub(crate) fn moves(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| move_of(LENGTH, place)).collect(), number)
+}
+
+/// A loop of this number of copies of a register that none of them writes. Some cores do them without executing them.
+pub(crate) fn copies(number: usize) -> Steps {
+    straight((0..number).flat_map(|place| copy_of(LENGTH, place)).collect(), number)
+}
+
+fn register(place: usize) -> u8 {
+    REGISTERS[place % REGISTERS.len()]
+}
+
+/// The instruction behind as many prefixes as make it so long.
+pub(crate) fn prefixed(instruction: &[u8], length: usize) -> Vec<u8> {
+    [&vec![CS; length - instruction.len()], instruction].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    fn decoded(code: &[u8]) -> (usize, Mnemonic) {
+        let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+        (instruction.len(), instruction.mnemonic())
+    }
+
+    #[test]
+    fn each_is_one_instruction_of_its_length() {
+        for length in 1..=15 {
+            assert_eq!(decoded(&nop_of(length)), (length, Mnemonic::Nop));
+            for place in 0..8 {
+                if length >= 2 {
+                    assert_eq!(decoded(&zero_of(length, place)), (length, Mnemonic::Xor));
+                    assert_eq!(decoded(&copy_of(length, place)), (length, Mnemonic::Mov));
+                }
+                if length >= 5 {
+                    assert_eq!(decoded(&move_of(length, place)), (length, Mnemonic::Mov));
+                }
+            }
+        }
+    }
+}
