@@ -5,8 +5,9 @@ use crate::executor::Executor;
 use crate::machine::core_study::CoreStudy;
 use crate::machine::cpu::Cpu;
 use crate::measure::rounds::{LayoutReading, Rounds, quiet, unshared};
+use crate::measure::sibling::Alone;
 use crate::random::Random;
-use crate::ruler::{Alone, instrument_margin, sentinel_width};
+use crate::ruler::{instrument_margin, sentinel_width};
 use crate::statistics::{Interval, mean, median, t_interval};
 use crate::unit::Hertz;
 use crate::unit::Unit;
@@ -35,7 +36,7 @@ pub(super) fn core_clock(
     }
     let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
     let quiet = quiet(&readings, adders.map(sentinel_width));
-    let Alone { used, shared } = unshared(readings, quiet);
+    let Alone { used, shared, .. } = unshared(readings, quiet);
     let imul = interval(&used, |reading| reading.imul / reading.add);
     let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
     let cycle = |reading: &LayoutReading| match imul_used {

@@ -18,6 +18,7 @@ mod range;
 pub mod rounds;
 pub mod schedule;
 mod session;
+pub(crate) mod sibling;
 mod standing;
 mod training;
 

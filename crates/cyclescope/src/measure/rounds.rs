@@ -8,6 +8,7 @@
 
 use super::contrast::Contrast;
 use super::schedule::{self, Pace, Room, Schedule, Stage};
+use super::sibling::{Alone, SiblingPolicy};
 use crate::clock::Clock;
 use crate::context::Element;
 use crate::error::RunError;
@@ -17,7 +18,7 @@ use crate::program::Program;
 use crate::program::memory::Memory;
 use crate::random::Random;
 use crate::ruler::{
-    ADD_SPAN, Alone, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
+    ADD_SPAN, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
     instrument_margin,
 };
 use crate::statistics::{Interval, trimmed_interval};
@@ -236,7 +237,7 @@ impl LayoutRounds {
 
 /// Leaves out layouts beside a busy sibling, where enough others remain.
 pub fn unshared(readings: Vec<LayoutReading>, quiet: Quiet) -> Alone<LayoutReading> {
-    quiet.alone(readings, |reading| (reading.width, reading.width_error))
+    SiblingPolicy::USUAL.keep(readings, quiet, |reading| (reading.width, reading.width_error))
 }
 
 /// The width of an unshared core, from these layouts; `known` is the sentinel's width on one, where data contain it.
@@ -304,9 +305,9 @@ mod tests {
         for reading in &mut all[..5] {
             reading.width /= 2.0;
         }
-        let Alone { used, shared } = unshared(all.clone(), quiet(&all, None));
+        let Alone { used, shared, .. } = unshared(all.clone(), quiet(&all, None));
         assert_eq!((used.len(), shared), (11, false));
         let few = all[..6].to_vec();
-        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true });
+        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true, beside: 5 });
     }
 }

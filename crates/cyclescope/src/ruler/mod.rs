@@ -18,5 +18,5 @@ pub use gauge::INSTRUMENT_CYCLES;
 pub(crate) use gauge::{Gauge, Scale, column, instrument_margin, shared_margin};
 pub(crate) use learnt::{Usual, Widths};
 pub(crate) use outlier::{Band, KEPT_LEAST, Outliers};
-pub(crate) use quiet::{Alone, Quiet};
+pub(crate) use quiet::Quiet;
 pub(crate) use samples::{LayoutSamples, duration};

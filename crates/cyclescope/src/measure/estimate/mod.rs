@@ -20,7 +20,8 @@ pub(crate) use layout::{LayoutData, LayoutEstimate, Shape, call};
 
 use super::contrast::Contrast;
 use super::modes::{Mode, Modes};
-use crate::ruler::{Alone, shared_margin};
+use crate::measure::sibling::Alone;
+use crate::ruler::shared_margin;
 use crate::statistics::{self, Interval};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -79,7 +80,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, cost: &Contrast, confiden
     let limits = disturbance::limits(layouts, shape.step);
     let usable = layouts.iter().zip(&limits);
     let usable = usable.filter_map(|(layout, limit)| layout.estimate(limit, shape, cost)).collect();
-    let Alone { used: each, shared } = disturbance::undisturbed(usable, shape);
+    let Alone { used: each, shared, .. } = disturbance::undisturbed(usable, shape);
     if each.len() < 2 {
         return None;
     }

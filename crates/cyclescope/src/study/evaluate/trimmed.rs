@@ -12,6 +12,7 @@ use super::ensemble::{INSANE, Occurrence};
 use super::ergodic::Ergodic;
 use super::powers::Powers;
 use crate::executor::{Call, Sample};
+use crate::measure::sibling::{Alone, SiblingPolicy};
 use crate::program::Program;
 use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
 use crate::statistics::{mean, median, quantile};
@@ -240,23 +241,13 @@ fn judged([low, high]: [f64; 2], constant: bool) -> Ergodic {
     }
 }
 
-/// Ensembles, and those of them that ran beside a busy sibling.
-pub(crate) struct Apart<'a> {
-    /// Those that count: all where most ran beside a busy sibling, for what remained would say nothing about this core as it
-    /// is.
-    pub(crate) used: Vec<&'a Trimmed>,
-    shared: usize,
-    mostly_shared: bool,
-}
+/// All ensembles count where most ran beside a busy sibling: what remained would say nothing about this core as it is.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { least: 0, least_share: 0.5, ..SiblingPolicy::USUAL };
 
-/// Tells them apart. `earlier` is as in [`Summary::of`].
-pub(crate) fn apart(ensembles: &[Trimmed], earlier: Quiet) -> Apart<'_> {
+/// The ensembles that count. `earlier` is as in [`Summary::of`].
+pub(crate) fn unshared(ensembles: &[Trimmed], earlier: Quiet) -> Alone<&Trimmed> {
     let quiet = quiet(ensembles).or_earlier(earlier);
-    let (alone, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
-        ensembles.iter().partition(|ensemble| quiet.is_alone(ensemble.width, WIDTH_ERROR));
-    let mostly_shared = alone.len() * 2 < ensembles.len();
-    let used = if mostly_shared { ensembles.iter().collect() } else { alone };
-    Apart { used, shared: beside.len(), mostly_shared }
+    BESIDE_SIBLING.keep(ensembles.iter().collect(), quiet, |ensemble| (ensemble.width, WIDTH_ERROR))
 }
 
 impl Summary {
@@ -274,7 +265,7 @@ impl Summary {
     /// `earlier` is the width of a core of its own, as [`quiet`] found it with other methods that have the same ruler.
     /// `None` with fewer than four ensembles.
     pub(crate) fn of(ensembles: &[Trimmed], step: f64, earlier: Quiet) -> Option<Summary> {
-        let Apart { used, shared, mostly_shared } = apart(ensembles, earlier);
+        let Alone { used, beside: shared, shared: mostly_shared } = unshared(ensembles, earlier);
         if used.len() < ENSEMBLES_LEAST {
             return None;
         }

@@ -12,15 +12,15 @@ use super::test::walk::{Steps, Walk, code};
 use crate::error::RunError;
 use crate::measure::Plan;
 use crate::measure::rounds::{LayoutReading, LayoutRounds, Rounds, unshared};
+use crate::measure::sibling::{Alone, SiblingPolicy};
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
-use crate::ruler::Alone;
 use crate::snippet::Snippet;
 use crate::statistics::{median, quantile};
 use serde::Serialize;
 
-/// Times that a program is measured at most whose layouts ran beside a busy sibling: it takes lines, translations and half of some structures.
-const TIMES_SHARED: usize = 3;
+/// All layouts of a program are measured again beside a busy sibling: it takes lines, translations and half of some structures.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
 /// Mixtures of the shorter call.
 const MIXTURES: u64 = 120;
@@ -135,11 +135,9 @@ impl Mixes for Core<'_> {
 impl Core<'_> {
     /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where enough were not.
     fn layouts(&mut self, steps: &Steps) -> Result<Vec<f64>, RunError> {
-        let mut alone = self.unshared(steps)?;
-        for _ in 1..TIMES_SHARED {
-            if alone.shared {
-                alone = self.unshared(steps)?;
-            }
+        let (mut alone, mut retries) = (self.unshared(steps)?, BESIDE_SIBLING.start());
+        while alone.shared && retries.retry() {
+            alone = self.unshared(steps)?;
         }
         self.conditions.used(&alone.used);
         let cycles = |reading: LayoutReading| {
@@ -204,6 +202,7 @@ mod tests {
     use crate::executor::mock::{Scenario, Simulated};
     use crate::executor::{Batch, Capabilities, Executor, Sample};
     use crate::machine::Machine;
+    use crate::measure::sibling::Retries;
     use crate::random::Random;
     use crate::study::uarch::conditions::Conditions;
     use crate::study::uarch::test::walk::{LINE, straight};
@@ -233,7 +232,7 @@ mod tests {
             plan: &plan,
             random,
             zmm: false,
-            again: 0,
+            again: Retries::NONE,
             conditions: &mut conditions,
         };
         let walk = Walk { name: "planted", program: dear, without: None };
@@ -279,8 +278,14 @@ mod tests {
             let mut machine = Disturbed(Simulated::new(Scenario::default(), 5), disturbed);
             let mut conditions = Conditions::default();
             let (executor, random) = (&mut machine, Random::new(7));
-            let mut core =
-                Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+            let mut core = Core {
+                executor,
+                plan: &plan,
+                random,
+                zmm: false,
+                again: Retries::NONE,
+                conditions: &mut conditions,
+            };
             let walk = Walk { name: "planted", program: dear, without: Some(cheap) };
             assert_eq!(core.cost(&walk, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
@@ -314,8 +319,14 @@ mod tests {
         let mut machine = Kept(Simulated::new(Scenario::default(), 5), BTreeSet::new());
         let mut conditions = Conditions::default();
         let (executor, random) = (&mut machine, Random::new(7));
-        let mut core =
-            Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+        let mut core = Core {
+            executor,
+            plan: &plan,
+            random,
+            zmm: false,
+            again: Retries::NONE,
+            conditions: &mut conditions,
+        };
         core.cost(&Walk { name: "planted", program: dear, without: None }, 9).expect("all is simulated");
         assert_eq!(machine.1.into_iter().collect::<Vec<_>>(), [0]);
     }

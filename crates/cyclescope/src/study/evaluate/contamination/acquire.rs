@@ -6,8 +6,9 @@ use crate::error::RunError;
 use crate::executor::Executor;
 use crate::measure::contrast::Contrast;
 use crate::measure::rounds::{LayoutReading, Rounds, combination, quiet, unshared};
+use crate::measure::sibling::Alone;
 use crate::random::Random;
-use crate::ruler::{Alone, Quiet};
+use crate::ruler::Quiet;
 use crate::statistics::Interval;
 use crate::study::evaluate::TestedClock;
 use std::time::Duration;
@@ -90,7 +91,7 @@ impl<'a> Means<'a> {
 
     fn outcome(&mut self, trial: &Trial, readings: &[LayoutReading]) -> Option<Outcome> {
         self.quiet = quiet(readings, self.width).or_earlier(self.quiet);
-        let Alone { used, shared } = unshared(readings.to_vec(), self.quiet);
+        let Alone { used, shared, .. } = unshared(readings.to_vec(), self.quiet);
         let weigh = |contrast: &Contrast| combination(&used, self.imul_latency, contrast, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
         let known = |contrast: &Option<Contrast>| match contrast {

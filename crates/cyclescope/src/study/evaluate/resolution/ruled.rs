@@ -6,6 +6,7 @@
 
 use crate::executor::{Call, Placed};
 use crate::measure::schedule::{Pace, Stage};
+use crate::measure::sibling::SiblingPolicy;
 use crate::program::Program;
 use crate::random::Random;
 use crate::ruler::{Band, Gauge, LayoutSamples, Quiet, Ruler, Scale, column, sentinel_loops};
@@ -17,6 +18,9 @@ pub(super) use column::BRIEF as TESTED;
 
 /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
 const WARM_UP: u32 = 1;
+
+/// Of thousands of rounds a share is enough.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { least: 0, ..SiblingPolicy::USUAL };
 
 /// The ruler of a round.
 pub(super) struct Chain {
@@ -74,7 +78,7 @@ impl Chain {
         let overhead = Band::of(scales.iter().map(|scale| scale.overhead).collect(), step)?;
         let quiet = Quiet::of(scales.iter().map(|scale| self.width(scale)), None);
         let alone = scales.iter().filter(|scale| self.is_alone(scale, &quiet)).count();
-        let shared = Quiet::is_shared(alone, scales.len());
+        let shared = !BESIDE_SIBLING.is_enough(alone, scales.len());
         Some(Sound { overhead, quiet: if shared { Quiet::default() } else { quiet }, shared, step })
     }
 
