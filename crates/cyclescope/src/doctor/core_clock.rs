@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::executor::Executor;
 use crate::machine::core_study::CoreStudy;
 use crate::machine::cpu::Cpu;
-use crate::measure::rounds::{LayoutReading, Rounds, quiet, unshared};
+use crate::measure::rounds::{LayoutReading, Rounds};
 use crate::measure::sibling::Alone;
 use crate::random::Random;
 use crate::ruler::{instrument_margin, sentinel_width};
@@ -29,14 +29,13 @@ pub(super) fn core_clock(
     layouts: usize,
     random: &mut Random,
 ) -> Result<CoreStudy, String> {
-    let readings = rounds.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
-    let readings: Vec<LayoutReading> = readings.iter().filter_map(|layout| layout.read()).collect();
-    if readings.len() < 2 {
+    let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
+    let width_known = adders.map(sentinel_width);
+    let read = rounds.run_unshared(executor, layouts, ROUNDS, width_known, random);
+    let Alone { used, shared, .. } = read.map_err(|error| error.to_string())?;
+    if used.len() < 2 {
         return Err("something disturbed every attempt to read the ruler".to_string());
     }
-    let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
-    let quiet = quiet(&readings, adders.map(sentinel_width));
-    let Alone { used, shared, .. } = unshared(readings, quiet);
     let imul = interval(&used, |reading| reading.imul / reading.add);
     let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
     let cycle = |reading: &LayoutReading| match imul_used {
@@ -68,7 +67,7 @@ pub(super) fn core_clock(
         imul_used,
         width: widths(&used),
         adders,
-        width_known: adders.map(crate::ruler::sentinel_width),
+        width_known,
         shared,
         layouts: used.len(),
         kept: used.iter().map(|reading| reading.kept).sum(),

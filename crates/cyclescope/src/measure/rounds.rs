@@ -7,7 +7,7 @@
 //! cancels in contrasts.
 
 use super::contrast::Contrast;
-use super::schedule::{self, Pace, Room, Schedule, Stage};
+use super::schedule::{self, Pace, Schedule, Stage};
 use super::sibling::{Alone, SiblingPolicy};
 use crate::clock::Clock;
 use crate::context::Element;
@@ -130,24 +130,33 @@ impl Rounds {
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
     }
 
+    /// The readings of so many layouts of so many rounds, without those beside a busy sibling where enough others remain;
+    /// `known` is the sentinel's width on an unshared core, where data contain it.
+    pub(crate) fn run_unshared(
+        &self,
+        executor: &mut dyn Executor,
+        layouts: usize,
+        rounds: u32,
+        known: Option<f64>,
+        random: &mut Random,
+    ) -> Result<Alone<LayoutReading>, RunError> {
+        let layouts = self.run(executor, layouts, rounds, random)?;
+        let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
+        let quiet = quiet(&readings, known);
+        Ok(unshared(readings, quiet))
+    }
+
     /// One layout, and the iterations of its chains.
     fn stage(&self, arena: usize, random: &mut Random) -> Result<(Stage, u64), RunError> {
-        let (mut code, end) = schedule::fixed(&self.programs[..column::WHOLE]);
-        let further: Vec<usize> = (column::WHOLE..self.programs.len()).collect();
-        if !further.is_empty() {
-            let room = Room { from: end, arena, alignment: self.alignment };
-            code.extend(schedule::random(&self.programs, further, room, random)?);
-        }
+        let further = column::WHOLE..self.programs.len();
+        let code = schedule::place(&self.programs, column::WHOLE, further, arena, self.alignment, random)?;
         let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
-        let ruler = (0..column::WHOLE).map(|place| match place {
-            column::SENTINEL => Call { place, loop_count: SENTINEL_TIMES * SENTINEL_LOOPS },
-            _ => Call { place, loop_count: count },
-        });
+        let ruler = schedule::ruler_calls::<{ column::WHOLE }>(count, SENTINEL_TIMES * SENTINEL_LOOPS);
         let own = [count];
         let counts = if self.iterations.is_empty() { &own[..] } else { &self.iterations };
         let further = (column::WHOLE..code.len())
             .flat_map(|place| counts.iter().map(move |&loop_count| Call { place, loop_count }));
-        let calls: Vec<Call> = ruler.chain(further).collect();
+        let calls: Vec<Call> = ruler.into_iter().chain(further).collect();
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
         let data = placement::data_in(&self.memory, random);

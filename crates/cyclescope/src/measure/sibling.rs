@@ -1,7 +1,7 @@
 //! What a measurement does beside a busy sibling, another thread of the same core: what it keeps, when it measures again,
 //! how long it waits, and when it gives up. The ruler's [`Quiet`] tells whether a replicate had the core to itself.
 //!
-//! Only this file pauses a measurement. Measurements differ in the parameters of a [`SiblingPolicy`], each with its reason.
+//! Only this file pauses a measurement (see `tests/structure`). Measurements differ in the parameters of a [`SiblingPolicy`], each with its reason.
 
 use crate::executor::Executor;
 use crate::ruler::Quiet;

@@ -52,6 +52,10 @@ pub struct Module {
     pub functions: Vec<Function>,
     /// Names of methods that its code calls.
     pub called: Vec<String>,
+    /// Types of which it builds values by their fields.
+    pub built: Vec<Segments>,
+    /// Macros that it calls.
+    pub invoked: Vec<Segments>,
 }
 
 /// A crate's modules; the first is its root.
@@ -96,6 +100,8 @@ impl Source {
         module.handed_on = reader.module.handed_on;
         module.functions = reader.module.functions;
         module.called = reader.module.called;
+        module.built = reader.module.built;
+        module.invoked = reader.module.invoked;
         index
     }
 
@@ -194,7 +200,8 @@ impl Reader {
         if public { &mut self.module.handed_on } else { &mut self.module.used }.push(path);
     }
 
-    /// Macros have no syntax of their own: every `a::b::c` in one is taken for a path, every `.name` for a call.
+    /// Macros have no syntax of their own: every `a::b::c` in one is taken for a path, every `.name` for a call, every
+    /// `a::b {` for a value.
     fn scan(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree::{Group, Ident, Punct};
         let mut path: Segments = Vec::new();
@@ -214,6 +221,9 @@ impl Reader {
                 }
                 Punct(punct) => before = (before.1, punct.as_char()),
                 Group(group) => {
+                    if group.delimiter() == proc_macro2::Delimiter::Brace && !path.is_empty() {
+                        self.module.built.push(path.clone());
+                    }
                     self.scan(group.stream());
                     before = (' ', ' ');
                 }
@@ -277,8 +287,14 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_expr_method_call(self, call);
     }
 
+    fn visit_expr_struct(&mut self, value: &'ast syn::ExprStruct) {
+        self.module.built.push(segments(&value.path));
+        visit::visit_expr_struct(self, value);
+    }
+
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
         self.module.used.push(segments(&called.path));
+        self.module.invoked.push(segments(&called.path));
         self.scan(called.tokens.clone());
     }
 

@@ -15,7 +15,7 @@ use crate::clock::{Clock, Edit, Side, Step};
 use crate::error::RunError;
 use crate::executor::Executor;
 use crate::measure::contrast::Contrast;
-use crate::measure::rounds::{LayoutRounds, Rounds, combination, quiet, unshared};
+use crate::measure::rounds::{Rounds, combination};
 use crate::program::Recipe;
 use crate::random::Random;
 use crate::statistics::Interval;
@@ -143,10 +143,7 @@ pub(crate) fn parts(
         true => (SLOW_LAYOUTS, SLOW_ROUNDS),
         false => (LAYOUTS, ROUNDS),
     };
-    let layouts = rounds.run(executor, layouts, count, random)?;
-    let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
-    let quiet = quiet(&readings, tested.width);
-    let alone = unshared(readings, quiet);
+    let alone = rounds.run_unshared(executor, layouts, count, tested.width, random)?;
     let cycles = |contrast: &Contrast| combination(&alone.used, tested.imul_latency, contrast, CONFIDENCE);
     let whole = Contrast::new([(0, 1.0)]);
     let (mut parts, mut rest) = (Vec::new(), whole.clone());

@@ -12,6 +12,7 @@ use super::ensemble::{INSANE, Occurrence};
 use super::ergodic::Ergodic;
 use super::powers::Powers;
 use crate::executor::{Call, Sample};
+use crate::measure::schedule;
 use crate::measure::sibling::{Alone, SiblingPolicy};
 use crate::program::Program;
 use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
@@ -58,9 +59,8 @@ pub struct Scale {
 
 /// Those calls, of three places from `first` on, in the ensemble of this number.
 pub(crate) fn calls(step: f64, number: usize, first: usize) -> [Call; RULERS] {
-    let loops = loops(step, number);
-    let counts = [loops, loops, sentinel_loops(step)];
-    std::array::from_fn(|ruler| Call { place: first + ruler, loop_count: counts[ruler] })
+    let calls = schedule::ruler_calls(loops(step, number), sentinel_loops(step));
+    calls.map(|call| Call { place: first + call.place, ..call })
 }
 
 /// Iterations in the ensemble of this number: another number in each, within a quarter, for what a loop's exit costs

@@ -5,7 +5,7 @@
 //! counts the same: one that can't read the ruler well would spoil each of its readings twice.
 
 use crate::executor::{Call, Placed};
-use crate::measure::schedule::{Pace, Stage};
+use crate::measure::schedule::{self, Pace, Stage};
 use crate::measure::sibling::SiblingPolicy;
 use crate::program::Program;
 use crate::random::Random;
@@ -104,11 +104,7 @@ impl Chain {
     /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and
     /// the iterations of each call.
     pub(super) fn stage(&self, code: Vec<Placed>, tested: &[Call], random: &mut Random) -> Stage {
-        let rulers = [
-            Call { place: column::IMUL_SHORT, loop_count: self.loops },
-            Call { place: column::IMUL_LONG, loop_count: self.loops },
-            Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) },
-        ];
+        let rulers = schedule::ruler_calls::<TESTED>(self.loops, sentinel_loops(self.step));
         Stage::shuffled(code, rulers.iter().chain(tested).copied().collect(), random)
     }
 }
