@@ -8,7 +8,7 @@ use crate::measure::rounds::{LayoutReading, Rounds};
 use crate::measure::sibling::Alone;
 use crate::random::Random;
 use crate::ruler::{instrument_margin, sentinel_width};
-use crate::statistics::{Interval, mean, median, t_interval};
+use crate::statistics::{Interval, mean, quantiles, range, t_interval};
 use crate::unit::Hertz;
 use crate::unit::Unit;
 
@@ -54,7 +54,7 @@ pub(super) fn core_clock(
         Unit::Nanos => Some([Hertz(1e9); 3]),
         _ => None,
     };
-    let [least, most] = extremes(used.iter().map(cycle));
+    let [least, most] = range(used.iter().map(cycle));
     let study = CoreStudy {
         clock: clock.name,
         unit: clock.counts,
@@ -96,12 +96,6 @@ fn whole(latency: f64) -> Option<u32> {
     ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)
 }
 
-fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
-}
-
 fn widths(readings: &[LayoutReading]) -> [f64; 3] {
-    let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
-    let [low, high] = extremes(widths.iter().copied());
-    [low, median(&mut widths), high]
+    quantiles(&mut readings.iter().map(|reading| reading.width).collect::<Vec<_>>(), [0.0, 0.5, 1.0])
 }

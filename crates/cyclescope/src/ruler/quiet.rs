@@ -4,7 +4,7 @@
 //! counts as alone where its width is nearly the largest, within its error. For some designs the width of an unshared
 //! core is known, and then a sibling that is always busy is detected too.
 
-use crate::statistics::quantile;
+use crate::statistics::quantiles;
 
 /// A core whose width is below this share of its best is shared with a busy sibling, for a part of the time at least.
 /// Means over layouts alone agree within half a percent (4.12 to 4.15 additions a cycle); in a shared layout a pair of
@@ -39,8 +39,7 @@ impl Quiet {
     pub(crate) fn of(widths: impl IntoIterator<Item = (f64, f64)>, known: Option<f64>) -> Quiet {
         let less_noise = widths.into_iter().map(|(width, error)| width * (1.0 - BEST_ERRORS * error));
         let mut widths: Vec<f64> = less_noise.filter(|width| width.is_finite()).collect();
-        widths.sort_by(f64::total_cmp);
-        let best = if widths.is_empty() { 0.0 } else { quantile(&widths, BEST) };
+        let best = if widths.is_empty() { 0.0 } else { quantiles(&mut widths, [BEST])[0] };
         Quiet { best, known: known.unwrap_or(0.0) }
     }
 

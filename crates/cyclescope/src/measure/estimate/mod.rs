@@ -22,7 +22,7 @@ use super::contrast::Contrast;
 use super::modes::{Mode, Modes};
 use crate::measure::sibling::Alone;
 use crate::ruler::shared_margin;
-use crate::statistics::{self, Interval};
+use crate::statistics::{self, Interval, range};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -158,8 +158,7 @@ fn spread(
     middle: impl Fn(&[f64]) -> f64,
 ) -> [f64; 3] {
     let values: Vec<f64> = layouts.iter().map(of).collect();
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let [low, high] = range(values.iter().copied());
     [low, middle(&values), high]
 }
 

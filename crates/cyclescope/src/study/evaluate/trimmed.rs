@@ -16,7 +16,7 @@ use crate::measure::schedule;
 use crate::measure::sibling::{Alone, SiblingPolicy};
 use crate::program::Program;
 use crate::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
-use crate::statistics::{mean, median, quantile};
+use crate::statistics::{mean, median, quantiles, quartile_deviation, range};
 use serde::Serialize;
 
 /// Samples above a block's minimum by this number of steps of the clock are left out.
@@ -144,7 +144,6 @@ impl Blocks {
         if rates.is_empty() || kept == 0.0 {
             return None;
         }
-        widths.sort_by(f64::total_cmp);
         Some(Trimmed {
             samples,
             kept: kept as u64,
@@ -154,7 +153,7 @@ impl Blocks {
             variance: squares / (kept - rates.len() as f64).max(1.0),
             moments: powers.central(),
             rate: mean(&rates),
-            width: quantile(&widths, 0.25),
+            width: quantiles(&mut widths, [0.25])[0],
         })
     }
 }
@@ -211,13 +210,9 @@ pub struct Summary {
     pub rates: [f64; 2],
 }
 
-/// The interquartile range of a normal distribution, in standard deviations.
-const NORMAL_QUARTILES: f64 = 1.349;
-
 /// Median, and standard deviation from the middle half: a few ensembles that something disturbed move neither.
 fn middle(mut values: Vec<f64>) -> (f64, f64) {
-    let middle = median(&mut values);
-    (middle, (quantile(&values, 0.75) - quantile(&values, 0.25)) / NORMAL_QUARTILES)
+    (median(&mut values), quartile_deviation(&mut values))
 }
 
 /// The width of a core of its own, as these ensembles saw it.
@@ -282,8 +277,7 @@ impl Summary {
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
         let mut shares = of(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
-        shares.sort_by(f64::total_cmp);
-        let kept_shares = [FEW, 1.0 - FEW].map(|share| quantile(&shares, share));
+        let kept_shares = quantiles(&mut shares, [FEW, 1.0 - FEW]);
         let constant = overhead_spread < step_cycles && variance_spread < step * step / 4.0;
         let outlying =
             used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
@@ -299,9 +293,7 @@ impl Summary {
             outlying_share: outlying as f64 / used.len() as f64,
             shared,
             mostly_shared,
-            rates: rates.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], rate| {
-                [low.min(*rate), high.max(*rate)]
-            }),
+            rates: range(rates),
         })
     }
 

@@ -16,7 +16,7 @@ use crate::measure::sibling::{Alone, SiblingPolicy};
 use crate::program::memory::Memory;
 use crate::program::{Program, Recipe};
 use crate::snippet::Snippet;
-use crate::statistics::{median, quantile};
+use crate::statistics::{median, quartiles};
 use serde::Serialize;
 
 /// All layouts of a program are measured again beside a busy sibling: it takes lines, translations and half of some structures.
@@ -89,10 +89,8 @@ pub(super) fn settled(
 
 /// What layouts show of a cost, where there are some.
 fn point(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
-    layouts.sort_by(f64::total_cmp);
-    let [low, cost, high] =
-        [0.25, 0.5, 0.75].map(|share| (!layouts.is_empty()).then(|| quantile(&layouts, share)));
-    Some(CostPoint { n, cost: cost?, low: low?, high: high? })
+    let [low, cost, high] = (!layouts.is_empty()).then(|| quartiles(&mut layouts))?;
+    Some(CostPoint { n, cost, low, high })
 }
 
 impl Costs for Core<'_> {

@@ -4,7 +4,7 @@
 //! of some hundred steps is as fine as this is seen: of single steps nothing is known.
 
 use crate::record::Quantity;
-use crate::statistics::{Interval, quantile};
+use crate::statistics::{Interval, quantiles};
 use crate::unit::{Hertz, Unit};
 use serde::Serialize;
 
@@ -48,8 +48,7 @@ impl Spread {
     pub(super) fn of(rounds: &[[f64; 2]]) -> Option<Spread> {
         let quantiles = |part: usize| {
             let mut all: Vec<f64> = rounds.iter().map(|round| round[part]).collect();
-            all.sort_by(f64::total_cmp);
-            SHARES.map(|share| quantile(&all, share))
+            quantiles(&mut all, SHARES)
         };
         (!rounds.is_empty()).then(|| Spread { raw: quantiles(0), cycles: quantiles(1), rounds: rounds.len() })
     }
