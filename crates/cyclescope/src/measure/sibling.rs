@@ -56,6 +56,19 @@ impl SiblingPolicy {
         Alone { used, shared: !enough && 2 * count < total, beside }
     }
 
+    /// Measures, and again while a result is wrong and retries are left; the last result counts.
+    pub(crate) fn retry_while<T, E>(
+        self,
+        is_wrong: impl Fn(&T) -> bool,
+        mut measure: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let (mut retries, mut found) = (self.start(), measure()?);
+        while is_wrong(&found) && retries.retry() {
+            found = measure()?;
+        }
+        Ok(found)
+    }
+
     /// The retries of a measurement that begins.
     pub(crate) fn start(self) -> Retries {
         Retries { policy: self, left: self.retries }
@@ -144,6 +157,22 @@ mod tests {
         let widths = [(4.0, 0.0), (2.0, 0.0), (4.0, 0.0)];
         let alone = kept(&widths, Quiet::of(widths, None));
         assert!(!alone.shared && alone.used.len() == 3);
+    }
+
+    #[test]
+    fn a_wrong_result_is_measured_again_while_retries_are_left() {
+        let policy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
+        let found = [1, 2, 9].map(|right| {
+            let mut times = 0;
+            policy.retry_while(
+                |found| *found < right,
+                || {
+                    times += 1;
+                    Ok::<_, ()>(times)
+                },
+            )
+        });
+        assert_eq!(found, [Ok(1), Ok(2), Ok(3)]);
     }
 
     #[test]

@@ -14,10 +14,12 @@ pub(super) const TICKS: f64 = 100.0;
 
 /// The share of layouts beside a busy sibling above which a test is measured again.
 const BUSY: f64 = 0.1;
-/// A test is measured once more, unless something else uses the core most of the time: a structure of which two threads have a half each
-/// has another size then.
-const BESIDE_SIBLING: SiblingPolicy =
-    SiblingPolicy { retries: 1, resting_share: 0.5, ..SiblingPolicy::USUAL };
+/// What is unclear is measured once more: another thread of the core may have begun or ended meanwhile, and what it holds of a structure
+/// is missing in some of the curves. Its burst may last for a whole step of a search.
+pub(super) const ONCE_MORE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
+/// So is a test beside it, unless something else uses the core most of the time: a structure of which two threads have a half each has
+/// another size then.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..ONCE_MORE };
 
 /// What readings tell.
 #[derive(Debug, Default)]

@@ -133,10 +133,7 @@ impl Mixes for Core<'_> {
 impl Core<'_> {
     /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where enough were not.
     fn layouts(&mut self, steps: &Steps) -> Result<Vec<f64>, RunError> {
-        let (mut alone, mut retries) = (self.unshared(steps)?, BESIDE_SIBLING.start());
-        while alone.shared && retries.retry() {
-            alone = self.unshared(steps)?;
-        }
+        let alone = BESIDE_SIBLING.retry_while(|alone: &Alone<_>| alone.shared, || self.unshared(steps))?;
         self.conditions.used(&alone.used);
         let cycles = |reading: LayoutReading| {
             let [short, long] = [reading.further[0], reading.further[1]];
