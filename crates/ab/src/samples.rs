@@ -3,7 +3,7 @@
 //! A line of JSON is a sample of a benchmark. The file is another program's: it is read up to limits, and each field is checked.
 
 use cyclescope_core::input::{self, BadInput, Kind};
-use cyclescope_core::statistics::{mean, quantile};
+use cyclescope_core::statistics::{mean, quantiles};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -85,10 +85,7 @@ pub fn parse(text: &[u8]) -> Result<Figures, BadSamples> {
         let cycles = sample.cycles().map_err(|why| bad(why.to_string()))?;
         samples.entry(sample.name).or_default().push(cycles);
     }
-    let figure = |mut samples: Vec<f64>| {
-        samples.sort_by(f64::total_cmp);
-        quantile(&samples, COUNTS)
-    };
+    let figure = |mut samples: Vec<f64>| quantiles(&mut samples, [COUNTS])[0];
     Ok(samples.into_iter().map(|(name, samples)| (name, figure(samples))).collect())
 }
 

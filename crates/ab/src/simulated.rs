@@ -2,7 +2,7 @@
 
 use super::{Comparison, Verdict, WITHIN};
 use cyclescope_core::random::{Random, mix};
-use cyclescope_core::statistics::quantile;
+use cyclescope_core::statistics::quantiles;
 
 /// What a program does, as the noise sees it.
 #[derive(Debug, Clone, Copy)]
@@ -111,8 +111,7 @@ impl Machine {
         if kind.samples > 1 {
             self.work(start, kind);
             let mut samples: Vec<f64> = (0..kind.samples).map(|_| self.sample(work, kind)).collect();
-            samples.sort_by(f64::total_cmp);
-            return quantile(&samples, 0.25);
+            return quantiles(&mut samples, [0.25])[0];
         }
         // The system tells whole microseconds.
         (self.sample(start + work, kind) * 1000.0).round()

@@ -4,12 +4,13 @@ use cyclescope_code::clock::Clock;
 use cyclescope_core::machine::core_study::CoreStudy;
 use cyclescope_core::machine::cpu::Cpu;
 use cyclescope_core::random::Random;
-use cyclescope_core::statistics::{Interval, mean, median, t_interval};
+use cyclescope_core::statistics::{Interval, mean, quantiles, range, t_interval};
 use cyclescope_core::unit::Hertz;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
-use cyclescope_measure::rounds::{LayoutReading, Rounds, quiet, unshared};
-use cyclescope_measure::ruler::{Alone, instrument_margin, sentinel_width};
+use cyclescope_measure::rounds::{LayoutReading, Rounds};
+use cyclescope_measure::ruler::{instrument_margin, sentinel_width};
+use cyclescope_measure::sibling::Alone;
 
 /// The level of the intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -28,14 +29,13 @@ pub(super) fn core_clock(
     layouts: usize,
     random: &mut Random,
 ) -> Result<CoreStudy, String> {
-    let readings = rounds.run(executor, layouts, ROUNDS, random).map_err(|error| error.to_string())?;
-    let readings: Vec<LayoutReading> = readings.iter().filter_map(|layout| layout.read()).collect();
-    if readings.len() < 2 {
+    let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
+    let width_known = adders.map(sentinel_width);
+    let read = rounds.run_unshared(executor, layouts, ROUNDS, width_known, random);
+    let Alone { used, shared, .. } = read.map_err(|error| error.to_string())?;
+    if used.len() < 2 {
         return Err("something disturbed every attempt to read the ruler".to_string());
     }
-    let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
-    let quiet = quiet(&readings, adders.map(sentinel_width));
-    let Alone { used, shared } = unshared(readings, quiet);
     let imul = interval(&used, |reading| reading.imul / reading.add);
     let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
     let cycle = |reading: &LayoutReading| match imul_used {
@@ -54,7 +54,7 @@ pub(super) fn core_clock(
         Unit::Nanos => Some([Hertz(1e9); 3]),
         _ => None,
     };
-    let [least, most] = extremes(used.iter().map(cycle));
+    let [least, most] = range(used.iter().map(cycle));
     let study = CoreStudy {
         clock: clock.name,
         unit: clock.counts,
@@ -67,7 +67,7 @@ pub(super) fn core_clock(
         imul_used,
         width: widths(&used),
         adders,
-        width_known: adders.map(cyclescope_measure::ruler::sentinel_width),
+        width_known,
         shared,
         layouts: used.len(),
         kept: used.iter().map(|reading| reading.kept).sum(),
@@ -96,12 +96,6 @@ fn whole(latency: f64) -> Option<u32> {
     ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)
 }
 
-fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
-    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(value), high.max(value)])
-}
-
 fn widths(readings: &[LayoutReading]) -> [f64; 3] {
-    let mut widths: Vec<f64> = readings.iter().map(|reading| reading.width).collect();
-    let [low, high] = extremes(widths.iter().copied());
-    [low, median(&mut widths), high]
+    quantiles(&mut readings.iter().map(|reading| reading.width).collect::<Vec<_>>(), [0.0, 0.5, 1.0])
 }

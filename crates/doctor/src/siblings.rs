@@ -156,9 +156,8 @@ fn keep_busy(
         Recipe { world, snippet: SENTINEL, copies: 4, looped: true, ..Recipe::empty(clock) }.build();
     let (code, _) = schedule::fixed(std::slice::from_ref(&program));
     let calls = vec![Call { place: 0, loop_count: BUSY_LOOPS }];
-    let stage = Stage { code, calls, order: vec![0], data: vec![0; 5], seed };
     let pace = Pace { rounds: BUSY_ROUNDS, ..Pace::default() };
-    let schedule = Schedule::with(vec![program], pace, [stage]);
+    let schedule = Schedule::with(vec![program], pace, [Stage::in_order(code, calls, seed)]);
     let mut samples = Vec::new();
     loop {
         // Only the start sets it, so that a request to stop is not lost.

@@ -5,7 +5,7 @@ use super::ensemble::Totals;
 use super::ergodic::Ergodic;
 use super::reader::{Sampled, Shape, Size};
 use super::sampling::{Sampling, Span, Take};
-use super::trimmed::{Summary, Trimmed, apart};
+use super::trimmed::{self, Summary, Trimmed};
 use super::{TestedClock, criteria};
 use cyclescope_code::program::Recipe;
 use cyclescope_core::error::RunError;
@@ -99,7 +99,7 @@ impl<'a> Method<'a> {
 
     /// The ensembles that [`Self::trimmed`] is of.
     pub(crate) fn used(&self) -> Vec<&Trimmed> {
-        apart(&self.sampled.trimmed, self.earlier).used
+        trimmed::unshared(&self.sampled.trimmed, self.earlier).used
     }
 
     /// Whether what is left without the machine's doing is ergodic; `None` where nothing is left to say it of.

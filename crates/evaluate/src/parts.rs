@@ -18,7 +18,7 @@ use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
 use cyclescope_exec::Executor;
 use cyclescope_measure::contrast::Contrast;
-use cyclescope_measure::rounds::{LayoutRounds, Rounds, combination, quiet, unshared};
+use cyclescope_measure::rounds::{Rounds, combination};
 use iced_x86::Instruction;
 use serde::Serialize;
 
@@ -143,10 +143,7 @@ pub(crate) fn parts(
         true => (SLOW_LAYOUTS, SLOW_ROUNDS),
         false => (LAYOUTS, ROUNDS),
     };
-    let layouts = rounds.run(executor, layouts, count, random)?;
-    let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
-    let quiet = quiet(&readings, tested.width);
-    let alone = unshared(readings, quiet);
+    let alone = rounds.run_unshared(executor, layouts, count, tested.width, random)?;
     let cycles = |contrast: &Contrast| combination(&alone.used, tested.imul_latency, contrast, CONFIDENCE);
     let whole = Contrast::new([(0, 1.0)]);
     let (mut parts, mut rest) = (Vec::new(), whole.clone());

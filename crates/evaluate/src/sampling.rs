@@ -117,9 +117,7 @@ impl<'a> Sampling<'a> {
         let delay = (DELAY_STEPS * 2.0 * self.tested.step).clamp(16.0, f64::from(DELAY)) as u32;
         let deadline = PATIENCE + SLOWEST * (block as u32 * (blocks + WARM_UP));
         let pace = Pace { warm_up: WARM_UP, rounds: blocks, delay, deadline, ..Pace::default() };
-        let order = (0..calls.len()).collect();
-        let stage = Stage { code: self.code.clone(), calls, order, data: vec![0; 5], seed };
-        Schedule::with(self.programs.clone(), pace, [stage])
+        Schedule::with(self.programs.clone(), pace, [Stage::in_order(self.code.clone(), calls, seed)])
     }
 
     /// How long a sample takes, about.
@@ -165,7 +163,7 @@ impl<'a> Sampling<'a> {
             let schedule = self.schedule(shape.block, shape.blocks(), number as usize, random.bits());
             let mut ensemble = Ensemble::default();
             // An executor may hand over a batch of one layout in one piece only.
-            executor.stream(schedule.batch(), &mut |readings| ensemble = reader.take(readings))?;
+            schedule.run_streamed(executor, &mut |readings| ensemble = reader.take(readings))?;
             now = executor.now();
             take(&Taken { number: number as usize, ensemble, now })?;
             if number + 1 >= ENSEMBLES_LEAST && now >= span.until {

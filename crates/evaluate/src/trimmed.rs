@@ -12,9 +12,11 @@ use super::ensemble::{INSANE, Occurrence};
 use super::ergodic::Ergodic;
 use super::powers::Powers;
 use cyclescope_code::program::Program;
-use cyclescope_core::statistics::{mean, median, quantile};
+use cyclescope_core::statistics::{mean, median, quantiles, quartile_deviation, range};
 use cyclescope_exec::{Call, Sample};
 use cyclescope_measure::ruler::{Gauge, Quiet, Ruler, column, duration, sentinel_loops};
+use cyclescope_measure::schedule;
+use cyclescope_measure::sibling::{Alone, SiblingPolicy};
 use serde::Serialize;
 
 /// Samples above a block's minimum by this number of steps of the clock are left out.
@@ -57,9 +59,8 @@ pub struct Scale {
 
 /// Those calls, of three places from `first` on, in the ensemble of this number.
 pub(crate) fn calls(step: f64, number: usize, first: usize) -> [Call; RULERS] {
-    let loops = loops(step, number);
-    let counts = [loops, loops, sentinel_loops(step)];
-    std::array::from_fn(|ruler| Call { place: first + ruler, loop_count: counts[ruler] })
+    let calls = schedule::ruler_calls(loops(step, number), sentinel_loops(step));
+    calls.map(|call| Call { place: first + call.place, ..call })
 }
 
 /// Iterations in the ensemble of this number: another number in each, within a quarter, for what a loop's exit costs
@@ -143,7 +144,6 @@ impl Blocks {
         if rates.is_empty() || kept == 0.0 {
             return None;
         }
-        widths.sort_by(f64::total_cmp);
         Some(Trimmed {
             samples,
             kept: kept as u64,
@@ -153,7 +153,7 @@ impl Blocks {
             variance: squares / (kept - rates.len() as f64).max(1.0),
             moments: powers.central(),
             rate: mean(&rates),
-            width: quantile(&widths, 0.25),
+            width: quantiles(&mut widths, [0.25])[0],
         })
     }
 }
@@ -210,13 +210,9 @@ pub struct Summary {
     pub rates: [f64; 2],
 }
 
-/// The interquartile range of a normal distribution, in standard deviations.
-const NORMAL_QUARTILES: f64 = 1.349;
-
 /// Median, and standard deviation from the middle half: a few ensembles that something disturbed move neither.
 fn middle(mut values: Vec<f64>) -> (f64, f64) {
-    let middle = median(&mut values);
-    (middle, (quantile(&values, 0.75) - quantile(&values, 0.25)) / NORMAL_QUARTILES)
+    (median(&mut values), quartile_deviation(&mut values))
 }
 
 /// The width of a core of its own, as these ensembles saw it.
@@ -240,23 +236,13 @@ fn judged([low, high]: [f64; 2], constant: bool) -> Ergodic {
     }
 }
 
-/// Ensembles, and those of them that ran beside a busy sibling.
-pub(crate) struct Apart<'a> {
-    /// Those that count: all where most ran beside a busy sibling, for what remained would say nothing about this core as it
-    /// is.
-    pub(crate) used: Vec<&'a Trimmed>,
-    shared: usize,
-    mostly_shared: bool,
-}
+/// All ensembles count where most ran beside a busy sibling: what remained would say nothing about this core as it is.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { least: 0, least_share: 0.5, ..SiblingPolicy::USUAL };
 
-/// Tells them apart. `earlier` is as in [`Summary::of`].
-pub(crate) fn apart(ensembles: &[Trimmed], earlier: Quiet) -> Apart<'_> {
+/// The ensembles that count. `earlier` is as in [`Summary::of`].
+pub(crate) fn unshared(ensembles: &[Trimmed], earlier: Quiet) -> Alone<&Trimmed> {
     let quiet = quiet(ensembles).or_earlier(earlier);
-    let (alone, beside): (Vec<&Trimmed>, Vec<&Trimmed>) =
-        ensembles.iter().partition(|ensemble| quiet.is_alone(ensemble.width, WIDTH_ERROR));
-    let mostly_shared = alone.len() * 2 < ensembles.len();
-    let used = if mostly_shared { ensembles.iter().collect() } else { alone };
-    Apart { used, shared: beside.len(), mostly_shared }
+    BESIDE_SIBLING.keep(ensembles.iter().collect(), quiet, |ensemble| (ensemble.width, WIDTH_ERROR))
 }
 
 impl Summary {
@@ -274,7 +260,7 @@ impl Summary {
     /// `earlier` is the width of a core of its own, as [`quiet`] found it with other methods that have the same ruler.
     /// `None` with fewer than four ensembles.
     pub(crate) fn of(ensembles: &[Trimmed], step: f64, earlier: Quiet) -> Option<Summary> {
-        let Apart { used, shared, mostly_shared } = apart(ensembles, earlier);
+        let Alone { used, beside: shared, shared: mostly_shared } = unshared(ensembles, earlier);
         if used.len() < ENSEMBLES_LEAST {
             return None;
         }
@@ -291,8 +277,7 @@ impl Summary {
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
         let mut shares = of(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
-        shares.sort_by(f64::total_cmp);
-        let kept_shares = [FEW, 1.0 - FEW].map(|share| quantile(&shares, share));
+        let kept_shares = quantiles(&mut shares, [FEW, 1.0 - FEW]);
         let constant = overhead_spread < step_cycles && variance_spread < step * step / 4.0;
         let outlying =
             used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
@@ -308,9 +293,7 @@ impl Summary {
             outlying_share: outlying as f64 / used.len() as f64,
             shared,
             mostly_shared,
-            rates: rates.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], rate| {
-                [low.min(*rate), high.max(*rate)]
-            }),
+            rates: range(rates),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The capabilities of an executor as plain data: the ring of its code, its timing methods, its memory.
 //!
 //! Whether a timing method works is decided here alone, from the needs of the method ([`Clock`]), the machine's
-//! features and the executor's capabilities. Studies use these facts and know no executor by name.
+//! features and the executor's capabilities. Studies use these facts and know no executor by name, but those that `tests/structure` lists.
 
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::error::Unavailable;

@@ -27,6 +27,7 @@ use cyclescope_core::random::{Random, mix};
 use cyclescope_exec::{Capabilities, Executor, Timing};
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::caveat::Code;
+use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -110,8 +111,8 @@ pub struct SurveyProgress {
     pub total: usize,
 }
 
-/// How often a form that was disturbed throughout is put off until after the others.
-const POSTPONED_MOST: u32 = 3;
+/// A form that was disturbed throughout is put off until after the others.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 /// Further passes for forms whose passes disagree, at most.
 const FURTHER: u32 = 1;
 
@@ -169,13 +170,12 @@ impl<'a> Survey<'a> {
             let mut order: Vec<usize> = (0..self.forms.len()).filter(open).collect();
             Random::new(mix(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
-            let mut postponed = vec![0; self.forms.len()];
+            let mut retries = vec![BESIDE_SIBLING.start(); self.forms.len()];
             while let Some(form) = order.pop_front() {
                 let plan = self.plan(form);
                 let outcome = self.measure(executor, &plan, &outcomes[form])?;
                 // A neighbour may be gone when all others are done.
-                if outcome.is_disturbed() && postponed[form] < POSTPONED_MOST && !order.is_empty() {
-                    postponed[form] += 1;
+                if outcome.is_disturbed() && !order.is_empty() && retries[form].retry() {
                     order.push_back(form);
                     continue;
                 }

@@ -3,7 +3,7 @@
 use super::estimate::PlacementCost;
 use super::ledger::{Finding, aim};
 use super::speeds::OtherSpeed;
-use cyclescope_core::statistics::{median, quantile};
+use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_measure::result::caveat::{Caveat, Code};
 
 /// The rulers disagree when their ratio is off by more than this share, as in [`cyclescope_measure::result::caveat`].
@@ -73,15 +73,13 @@ fn differing(finding: &Finding) -> Option<String> {
     let cost = finding.cost?;
     let [half, aim] = [cost.half_width(), aim(&finding.case, &cost)];
     let mut costs: Vec<f64> = finding.placements.iter().flatten().map(|one| one.cost.value).collect();
-    costs.sort_by(f64::total_cmp);
     let mut own: Vec<f64> = finding.placements.iter().flatten().map(|one| one.cost.half_width()).collect();
     (half > aim.max(median(&mut own))).then(|| {
+        let [low, _, high] = quartiles(&mut costs);
         format!(
             "the half width is {half:.2} core cycles, where {aim:.2} were asked for: the cost depends on where the code \
-             lies, half of {} placements are from {:.2} to {:.2}",
+             lies, half of {} placements are from {low:.2} to {high:.2}",
             costs.len(),
-            quantile(&costs, 0.25),
-            quantile(&costs, 0.75),
         )
     })
 }

@@ -14,7 +14,7 @@
 
 use super::bench::{Visit, call};
 use cyclescope_core::statistics::{
-    Interval, kept, mean, median, median_interval, quantile, t_interval, trimmed_interval,
+    Interval, kept, mean, median, median_interval, quantiles, t_interval, trimmed_interval,
 };
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::modes::{Mode, Modes};
@@ -162,9 +162,7 @@ pub(crate) fn placement(readings: &[VisitReading], confidence: f64) -> Option<Pl
         median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
     };
     let spread = |of: fn(&VisitReading) -> f64| {
-        let mut all: Vec<f64> = readings.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        [quantile(&all, 0.25), quantile(&all, 0.75)]
+        quantiles(&mut readings.iter().map(of).collect::<Vec<_>>(), [0.25, 0.75])
     };
     let mut counted = largest.to_vec();
     counted.sort_by(|one, other| costs[*one].total_cmp(&costs[*other]));

@@ -5,6 +5,7 @@ use super::estimate::{PlacementCost, VisitReading, over_placements, placement};
 use super::source::context;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_measure::ruler::Quiet;
+use cyclescope_measure::sibling::SiblingPolicy;
 
 /// What is known of one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +31,9 @@ pub struct Finding {
     /// How often the marker called its probe in [`PROOF_LOOPS`](super::survey::PROOF_LOOPS) loops; none where it calls none.
     pub hits: Option<u64>,
 }
+
+/// Visits beside a busy sibling never count: passes go on until there are enough others.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { least: 0, least_share: 0.0, ..SiblingPolicy::USUAL };
 
 /// Of costs above this many cycles the aim is this share.
 const AIM_SHARE: f64 = 0.002;
@@ -84,8 +88,8 @@ impl Ledger {
 
     /// The readings of a placement that were not beside a busy sibling.
     fn alone(&self, case: usize, placement: usize) -> Vec<VisitReading> {
-        let readings = self.readings[case][placement].iter();
-        readings.filter(|reading| self.quiet.is_alone(reading.width, reading.width_error)).copied().collect()
+        let readings = self.readings[case][placement].clone();
+        BESIDE_SIBLING.keep(readings, self.quiet, |reading| (reading.width, reading.width_error)).used
     }
 
     /// Finds out how many additions a cycle a visit sees that has the core to itself.

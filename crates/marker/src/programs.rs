@@ -7,6 +7,7 @@ use cyclescope_code::clock::{Clock, Promises, Step};
 use cyclescope_code::program::{Program, Recipe};
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::Call;
+use cyclescope_measure::schedule::ruler_calls;
 
 /// The ruler's programs are the first of a layout's places.
 pub(super) use call::RULERS;
@@ -100,11 +101,8 @@ pub(super) fn counting_program(entry: u64, settings: &[Setting]) -> Program {
 /// What one layout's calls are: which of its places, how often around.
 pub(super) fn calls(visit: &Visit, sentinel: u64) -> [Call; call::COUNT] {
     let [few, many] = visit.loops;
-    let mut calls = [Call { place: 0, loop_count: visit.ruler_loops }; call::COUNT];
-    for (column, call) in calls.iter_mut().enumerate().take(RULERS) {
-        call.place = column;
-    }
-    calls[call::SENTINEL].loop_count = sentinel;
+    let mut calls = [Call { place: 0, loop_count: 0 }; call::COUNT];
+    calls[..RULERS].copy_from_slice(&ruler_calls::<RULERS>(visit.ruler_loops, sentinel));
     for (column, place, loop_count) in [
         (call::BASE_FEW, RULERS, few),
         (call::BASE_MANY, RULERS, many),

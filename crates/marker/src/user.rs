@@ -23,7 +23,7 @@ use cyclescope_exec::user::{User, UserOptions};
 use cyclescope_exec::{Call, Executor, LockState, Placed, Sample};
 use cyclescope_measure::placement;
 use cyclescope_measure::ruler::{LayoutSamples, Ruler, sentinel_loops};
-use cyclescope_measure::schedule::{self, Pace, Room, Schedule, Stage};
+use cyclescope_measure::schedule::{self, Pace, Schedule, Stage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
@@ -231,15 +231,10 @@ impl UserBench {
     /// One call at a placement.
     fn once(&self, program: Program, case: usize, placement: usize, loops: u64) -> Schedule {
         let (memory, data) = self.memory(case, placement);
-        let stage = Stage {
-            code: vec![Placed { program: 0, offset: 0 }],
-            calls: vec![Call { place: 0, loop_count: loops }],
-            order: vec![0],
-            data,
-            seed: 1,
-        };
+        let (code, calls) =
+            (vec![Placed { program: 0, offset: 0 }], vec![Call { place: 0, loop_count: loops }]);
         let pace = Pace { warm_up: 0, memory, delay: 1, ..Pace::default() };
-        Schedule::with(vec![program], pace, [stage])
+        Schedule::with(vec![program], pace, [Stage::in_order(code, calls, 1).with_data(data)])
     }
 
     /// The executor for a state, made when it is first needed.
@@ -348,14 +343,12 @@ impl Bench for UserBench {
     fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
         self.trace(case).map_err(lost)?;
         let (programs, pairs) = self.programs(case, visits);
-        let (rulers, end) = schedule::fixed(&programs[..RULERS]);
-        let arena = self.executors[&0].arena_len();
-        let room = Room { from: end, arena, alignment: None };
-        let places = schedule::random(&programs, RULERS..programs.len(), room, &mut self.random)?;
+        let (arena, further) = (self.executors[&0].arena_len(), RULERS..programs.len());
+        let places = schedule::place(&programs, RULERS, further, arena, None, &mut self.random)?;
         let (memory, _) = self.memory(case, 0);
         let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.memory(case, visit.placement).1).collect();
         let stages = visits.iter().zip(&pairs).zip(moved).map(|((visit, pair), moved)| {
-            let code = rulers.iter().copied().chain(pair.map(|program| places[program - RULERS])).collect();
+            let code = [&places[..RULERS], &pair.map(|program| places[program])].concat();
             let calls = calls(visit, sentinel_loops(self.step)).to_vec();
             Stage::shuffled(code, calls, &mut self.random).with_data(moved)
         });

@@ -7,6 +7,7 @@ use super::judgement::{Found, any_pair};
 use super::layouts::SECONDS_A_CYCLE;
 use super::plan::Plan;
 use super::session::{CYCLES_PER_NS, MEMORY_ACCESSES, Part, Session};
+use super::sibling::SiblingPolicy;
 use super::standing::Standing;
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
@@ -47,11 +48,10 @@ const LATENCY_ROUNDS: u32 = 24;
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
-/// Pause on a shared core before the layouts are measured again, the number of pauses, and their limit in budgets: a
-/// busy sibling was active for tens of milliseconds to seconds at a time, and costs measured beside it were wrong by up
-/// to a third.
-const PAUSE: Duration = Duration::from_millis(10);
-const PAUSES_MOST: u32 = 150;
+/// All layouts are measured again, up to this number of budgets: a busy sibling was active for tens of milliseconds to
+/// seconds at a time, and costs measured beside it were wrong by up to a third.
+const BESIDE_SIBLING: SiblingPolicy =
+    SiblingPolicy { retries: 150, pause: Duration::from_millis(10), ..SiblingPolicy::USUAL };
 const BUDGETS_BESIDE_SIBLING: u32 = 12;
 /// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
@@ -82,6 +82,8 @@ impl Session<'_> {
         let mut acquisition = self.acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
         // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
         self.started = self.executor.now();
+        let mut retries = BESIDE_SIBLING.start();
+        let until = self.started.saturating_add(self.plan.budget.saturating_mul(BUDGETS_BESIDE_SIBLING));
         let mut untrained: Option<(Vec<Found>, Acquisition)> = None;
         loop {
             let more = acquisition.layouts.len().max(self.layouts_at_first());
@@ -94,9 +96,7 @@ impl Session<'_> {
                 self.question.costs().iter().map(|cost| self.judge(&acquisition, cost)).collect();
             let any = |is: fn(&Found) -> bool| found.iter().any(is);
             let Acquisition { units, warm_up, .. } = &acquisition;
-            if any(Found::is_shared) && self.may_wait() {
-                self.pauses += 1;
-                self.executor.pause(PAUSE);
+            if any(Found::is_shared) && retries.wait(self.executor, until) {
                 acquisition = self.acquisition(units.clone(), *warm_up);
                 continue;
             }
@@ -232,11 +232,6 @@ impl Session<'_> {
             true => Some(0.0),
             false => self.iterates().then_some(FREQUENT_SHARE),
         }
-    }
-
-    /// Whether there is time to wait until a busy sibling is idle.
-    fn may_wait(&self) -> bool {
-        self.pauses < PAUSES_MOST && self.elapsed() < BUDGETS_BESIDE_SIBLING * self.plan.budget
     }
 
     fn layouts_at_first(&self) -> usize {

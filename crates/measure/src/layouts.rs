@@ -2,9 +2,10 @@
 
 use super::acquisition::Acquisition;
 use super::estimate::{LayoutData, call};
-use super::schedule::{self, Pace, Room, Schedule, Stage};
+use super::schedule::{self, Pace, Schedule, Stage};
 use super::session::Session;
 use crate::placement;
+use crate::ruler::sentinel_loops;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::Call;
@@ -139,14 +140,8 @@ impl Session<'_> {
         ruler_loops: u64,
     ) -> Result<Stage, RunError> {
         let (first, loop_count) = (programs.len(), acquisition.shape.loop_count);
-        let (mut code, end) = schedule::fixed(&programs[..call::RULERS]);
-        let sentinel_loops = crate::ruler::sentinel_loops(self.plan.step);
-        let mut calls: Vec<Call> = (0..call::RULERS)
-            .map(|place| {
-                let loop_count = if place == call::SENTINEL { sentinel_loops } else { ruler_loops };
-                Call { place, loop_count }
-            })
-            .collect();
+        let rulers = schedule::ruler_calls::<{ call::RULERS }>(ruler_loops, sentinel_loops(self.plan.step));
+        let mut calls = rulers.to_vec();
         let iterates = self.iterates();
         for (part, copies) in self.parts.iter().zip(copies) {
             for (number, repeats) in copies.iter().enumerate() {
@@ -159,9 +154,8 @@ impl Session<'_> {
             }
         }
         let alignment = self.plan.cold.code.then_some(0);
-        let arena_len = self.executor.arena_len();
-        let room = Room { from: end, arena: arena_len, alignment };
-        code.extend(schedule::random(programs, first..programs.len(), room, &mut self.random)?);
+        let (arena, further) = (self.executor.arena_len(), first..programs.len());
+        let code = schedule::place(programs, call::RULERS, further, arena, alignment, &mut self.random)?;
         let order = self.order();
         let data = placement::data_in(&self.memory, &mut self.random);
         Ok(Stage { code, calls, order, data, seed: self.random.bits() })

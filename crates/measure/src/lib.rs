@@ -23,6 +23,7 @@ pub mod rounds;
 pub mod ruler;
 pub mod schedule;
 mod session;
+pub mod sibling;
 mod standing;
 pub mod study;
 mod training;

@@ -7,10 +7,11 @@
 //! cancels in contrasts.
 
 use super::contrast::Contrast;
-use super::schedule::{self, Pace, Room, Schedule, Stage};
+use super::schedule::{self, Pace, Schedule, Stage};
+use super::sibling::{Alone, SiblingPolicy};
 use crate::placement;
 use crate::ruler::{
-    ADD_SPAN, Alone, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
+    ADD_SPAN, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
     instrument_margin,
 };
 use cyclescope_code::clock::Clock;
@@ -129,24 +130,33 @@ impl Rounds {
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
     }
 
+    /// The readings of so many layouts of so many rounds, without those beside a busy sibling where enough others remain;
+    /// `known` is the sentinel's width on an unshared core, where data contain it.
+    pub fn run_unshared(
+        &self,
+        executor: &mut dyn Executor,
+        layouts: usize,
+        rounds: u32,
+        known: Option<f64>,
+        random: &mut Random,
+    ) -> Result<Alone<LayoutReading>, RunError> {
+        let layouts = self.run(executor, layouts, rounds, random)?;
+        let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
+        let quiet = quiet(&readings, known);
+        Ok(unshared(readings, quiet))
+    }
+
     /// One layout, and the iterations of its chains.
     fn stage(&self, arena: usize, random: &mut Random) -> Result<(Stage, u64), RunError> {
-        let (mut code, end) = schedule::fixed(&self.programs[..column::WHOLE]);
-        let further: Vec<usize> = (column::WHOLE..self.programs.len()).collect();
-        if !further.is_empty() {
-            let room = Room { from: end, arena, alignment: self.alignment };
-            code.extend(schedule::random(&self.programs, further, room, random)?);
-        }
+        let further = column::WHOLE..self.programs.len();
+        let code = schedule::place(&self.programs, column::WHOLE, further, arena, self.alignment, random)?;
         let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
-        let ruler = (0..column::WHOLE).map(|place| match place {
-            column::SENTINEL => Call { place, loop_count: SENTINEL_TIMES * SENTINEL_LOOPS },
-            _ => Call { place, loop_count: count },
-        });
+        let ruler = schedule::ruler_calls::<{ column::WHOLE }>(count, SENTINEL_TIMES * SENTINEL_LOOPS);
         let own = [count];
         let counts = if self.iterations.is_empty() { &own[..] } else { &self.iterations };
         let further = (column::WHOLE..code.len())
             .flat_map(|place| counts.iter().map(move |&loop_count| Call { place, loop_count }));
-        let calls: Vec<Call> = ruler.chain(further).collect();
+        let calls: Vec<Call> = ruler.into_iter().chain(further).collect();
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
         let data = placement::data_in(&self.memory, random);
@@ -236,7 +246,7 @@ impl LayoutRounds {
 
 /// Leaves out layouts beside a busy sibling, where enough others remain.
 pub fn unshared(readings: Vec<LayoutReading>, quiet: Quiet) -> Alone<LayoutReading> {
-    quiet.alone(readings, |reading| (reading.width, reading.width_error))
+    SiblingPolicy::USUAL.keep(readings, quiet, |reading| (reading.width, reading.width_error))
 }
 
 /// The width of an unshared core, from these layouts; `known` is the sentinel's width on one, where data contain it.
@@ -306,9 +316,9 @@ mod tests {
         for reading in &mut all[..5] {
             reading.width /= 2.0;
         }
-        let Alone { used, shared } = unshared(all.clone(), quiet(&all, None));
+        let Alone { used, shared, .. } = unshared(all.clone(), quiet(&all, None));
         assert_eq!((used.len(), shared), (11, false));
         let few = all[..6].to_vec();
-        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true });
+        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true, beside: 5 });
     }
 }

@@ -1,5 +1,5 @@
-//! Schedules: the programs that run, their addresses and their order. Only this file builds batches and orders their
-//! readings.
+//! The runner: places programs, orders their calls in rounds and layouts, and has an executor run them. Only this file builds
+//! batches, calls an executor and orders its readings; see `tests/structure`.
 //!
 //! A round has a column for each of its calls. Each layout runs the calls in an order of its own; its readings are
 //! returned by column. A schedule does not know what its columns mean.
@@ -12,6 +12,8 @@ use cyclescope_code::program::memory::Memory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_exec::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use std::array;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Batches of programs that end soon take some milliseconds, and may wait for the CPU's lock.
@@ -68,6 +70,11 @@ impl Stage {
         Stage { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.bits() }
     }
 
+    /// A stage that runs the calls as they are listed, with registers in the middle of their areas.
+    pub fn in_order(code: Vec<Placed>, calls: Vec<Call>, seed: u64) -> Stage {
+        Stage { code, order: (0..calls.len()).collect(), calls, data: vec![0; AREA_REGISTERS.len()], seed }
+    }
+
     /// The stage with these displacements of the data.
     pub fn with_data(self, data: Vec<i32>) -> Stage {
         Stage { data, ..self }
@@ -81,31 +88,34 @@ pub fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
     (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
 }
 
-/// Random places for the programs of these indices, behind the `fixed` ones: each layout has other addresses, another
-/// alignment and another order.
-pub fn random(
+/// Places for a layout in an arena of this many bytes: the first programs are `fixed`, and those of the range `further` lie
+/// behind them. Each layout has other addresses, another order, and another alignment of the bodies to the start of a cache
+/// line where none is given.
+pub fn place(
     programs: &[Program],
-    numbers: impl IntoIterator<Item = usize>,
-    room: Room,
+    first: usize,
+    further: Range<usize>,
+    arena: usize,
+    alignment: Option<usize>,
     random: &mut Random,
 ) -> Result<Vec<Placed>, RunError> {
-    let numbers: Vec<usize> = numbers.into_iter().collect();
-    let Room { from, arena, alignment } = room;
-    placement::random(programs, &numbers, from, arena, alignment, random).ok_or_else(|| {
+    let (mut code, end) = fixed(&programs[..first]);
+    if further.is_empty() {
+        return Ok(code);
+    }
+    let further: Vec<usize> = further.collect();
+    let places = placement::random(programs, &further, end, arena, alignment, random);
+    code.extend(places.ok_or_else(|| {
         let why = format!("the programs of one layout do not fit in {arena} bytes");
         RunError::machinery("placing code in the arena", why, "give a smaller --unroll, or use --loop")
-    })
+    })?);
+    Ok(code)
 }
 
-/// The part of the arena where programs may be placed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// Offset in the arena at which the room begins, in bytes.
-    pub from: usize,
-    /// Bytes of the arena.
-    pub arena: usize,
-    /// Offset of each body from the start of a cache line, in bytes; `None` means random.
-    pub alignment: Option<usize>,
+/// The calls of a ruler of N programs, the first of a layout: its chains with `loops` iterations, its sentinel, the last,
+/// with `sentinel_loops`.
+pub fn ruler_calls<const N: usize>(loops: u64, sentinel_loops: u64) -> [Call; N] {
+    array::from_fn(|place| Call { place, loop_count: if place + 1 == N { sentinel_loops } else { loops } })
 }
 
 /// Programs and the layouts to run them in.
@@ -146,9 +156,19 @@ impl Schedule {
         &self.batch.programs
     }
 
-    /// The batch that an executor runs.
-    pub fn batch(&self) -> &Batch {
-        &self.batch
+    /// The first layout.
+    pub(crate) fn first_layout(&self) -> &Layout {
+        &self.batch.layouts[0]
+    }
+
+    /// Time limit of the whole batch.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.batch.deadline
+    }
+
+    /// The batch, for an executor on another CPU.
+    pub fn into_batch(self) -> Batch {
+        self.batch
     }
 
     /// The columns of each layout, in the order in which a round runs them.
@@ -159,6 +179,15 @@ impl Schedule {
     /// Runs the batch; samples are by layout, round and call, in the order in which they were taken.
     pub fn run(&self, executor: &mut dyn Executor) -> Result<Vec<Sample>, RunError> {
         executor.run(&self.batch)
+    }
+
+    /// Runs the batch and passes its samples to `take`, in pieces of whole layouts.
+    pub fn run_streamed(
+        &self,
+        executor: &mut dyn Executor,
+        take: &mut dyn FnMut(&[Sample]),
+    ) -> Result<(), RunError> {
+        executor.stream(&self.batch, take)
     }
 
     /// Splits samples by layout.

@@ -47,8 +47,6 @@ pub(super) struct Session<'a> {
     pub(super) ruler: [Program; call::RULERS],
     pub(super) imul_latency: f64,
     pub(super) random: Random,
-    /// Number of pauses because the core was shared.
-    pub(super) pauses: u32,
     /// Budgets that may be spent: more for training and for what is measured after it.
     pub(super) budgets: u32,
     /// Calls of each function before a layout is measured, where its predictors learn slowly.
@@ -92,7 +90,6 @@ impl<'a> Session<'a> {
             ruler: Ruler::new(plan.clock).programs(),
             imul_latency: plan.imul_latency.unwrap_or(1.0),
             random: Random::new(plan.seed),
-            pauses: 0,
             budgets: 1,
             training: None,
             fastest: f64::INFINITY,

@@ -60,22 +60,16 @@ impl Session<'_> {
         calls: u64,
         acquisition: &Acquisition,
     ) -> Result<(), RunError> {
-        let layout = &schedule.batch().layouts[0];
+        let layout = schedule.first_layout();
         let in_round = (calls / (STEPS * u64::from(ROUNDS))).max(1);
         let ruler = Call { place: call::IMUL_LONG, loop_count: acquisition.ruler_loops };
         let of = |part| Call { place: call::RULERS + part, loop_count: in_round };
         let columns: Vec<Call> = std::iter::once(ruler).chain((0..self.parts.len()).map(of)).collect();
-        let stage = Stage {
-            code: layout.code.clone(),
-            order: (0..columns.len()).collect(),
-            calls: columns,
-            data: layout.data.clone(),
-            seed: layout.seed,
-        };
+        let stage = Stage::in_order(layout.code.clone(), columns, layout.seed).with_data(layout.data.clone());
         let pace = Pace {
             warm_up: 0,
             rounds: ROUNDS,
-            deadline: schedule.batch().deadline + 10 * Duration::from_secs_f64(self.seconds_of(calls)),
+            deadline: schedule.deadline() + 10 * Duration::from_secs_f64(self.seconds_of(calls)),
             memory: self.memory.clone(),
             ..Pace::default()
         };

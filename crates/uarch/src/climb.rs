@@ -13,14 +13,15 @@ use super::test::{Part, Test};
 use super::verdict::{Kind, Witness};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
+use cyclescope_measure::sibling::SiblingPolicy;
 use std::mem::replace;
 
 /// Factor of neighbouring counts at first.
 const FACTOR: f64 = 1.26;
 /// Counts that are added to a walk's curve at most.
 const MORE: usize = 60;
-/// Times that a count is tried whose layouts were all disturbed.
-const TRIES: usize = 3;
+/// A count is measured again whose layouts were all disturbed.
+const BESIDE_OTHERS: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 /// Times that the counts around ends are measured again at most. Beside a sibling that is busy for a quarter of the time, one time left an end a sixth too early in
 /// one of five walks (Genoa, family 25, model 17).
 const AGAIN: usize = 3;
@@ -125,7 +126,7 @@ fn curve(
             wanted.sort_by_key(|n| *n != least);
         }
         for n in wanted {
-            let point = match tried(core, walk, n) {
+            let point = match BESIDE_OTHERS.retry_while(Option::is_none, || core.cost(walk, n)) {
                 // So much memory is not to be had: what was measured tells.
                 Err(RunError::Unavailable(_)) if !points.is_empty() => None,
                 tried => tried?,
@@ -163,18 +164,6 @@ fn curve(
             again.push(ends);
         }
     }
-}
-
-/// The cost at a count, where a layout of some was undisturbed.
-fn tried(core: &mut dyn Costs, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
-    for _ in 0..TRIES {
-        match core.cost(walk, n) {
-            Ok(Some(point)) => return Ok(Some(point)),
-            Ok(None) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
 }
 
 /// Whether a program that occupies a part beforehand ends the first level by so much earlier.

@@ -7,7 +7,7 @@ use super::test::rate::{Contrast, Row};
 use super::test::walk::Walk;
 use super::verdict::{Kind, Verdict};
 use cyclescope_core::error::RunError;
-use cyclescope_core::statistics::Interval;
+use cyclescope_core::statistics::{Interval, range};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 
@@ -53,8 +53,7 @@ fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, row: &
     let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.apart);
     let few = !hidden || reversed || all.iter().filter(shows).count() < 2;
     let found: Vec<_> = all.iter().filter(|one| few || shows(one)).collect();
-    let least = found.iter().map(|(_, cost)| cost.value).fold(f64::INFINITY, f64::min);
-    let most = found.iter().map(|(_, cost)| cost.value).fold(f64::NEG_INFINITY, f64::max);
+    let [least, most] = range(found.iter().map(|(_, cost)| cost.value));
     if programs == 0 {
         return Verdict::new(Kind::None, "this CPU has no such instructions");
     }

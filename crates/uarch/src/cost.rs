@@ -13,14 +13,14 @@ use cyclescope_code::program::memory::Memory;
 use cyclescope_code::program::{Program, Recipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
-use cyclescope_core::statistics::{median, quantile};
+use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_measure::Plan;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds, Rounds, unshared};
-use cyclescope_measure::ruler::Alone;
+use cyclescope_measure::sibling::{Alone, SiblingPolicy};
 use serde::Serialize;
 
-/// Times that a program is measured at most whose layouts ran beside a busy sibling: it takes lines, translations and half of some structures.
-const TIMES_SHARED: usize = 3;
+/// All layouts of a program are measured again beside a busy sibling: it takes lines, translations and half of some structures.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
 /// Mixtures of the shorter call.
 const MIXTURES: u64 = 120;
@@ -89,10 +89,8 @@ pub(super) fn settled(
 
 /// What layouts show of a cost, where there are some.
 fn point(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
-    layouts.sort_by(f64::total_cmp);
-    let [low, cost, high] =
-        [0.25, 0.5, 0.75].map(|share| (!layouts.is_empty()).then(|| quantile(&layouts, share)));
-    Some(CostPoint { n, cost: cost?, low: low?, high: high? })
+    let [low, cost, high] = (!layouts.is_empty()).then(|| quartiles(&mut layouts))?;
+    Some(CostPoint { n, cost, low, high })
 }
 
 impl Costs for Core<'_> {
@@ -135,12 +133,7 @@ impl Mixes for Core<'_> {
 impl Core<'_> {
     /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where enough were not.
     fn layouts(&mut self, steps: &Steps) -> Result<Vec<f64>, RunError> {
-        let mut alone = self.unshared(steps)?;
-        for _ in 1..TIMES_SHARED {
-            if alone.shared {
-                alone = self.unshared(steps)?;
-            }
-        }
+        let alone = BESIDE_SIBLING.retry_while(|alone: &Alone<_>| alone.shared, || self.unshared(steps))?;
         self.conditions.used(&alone.used);
         let cycles = |reading: LayoutReading| {
             let [short, long] = [reading.further[0], reading.further[1]];
@@ -207,6 +200,7 @@ mod tests {
     use cyclescope_core::random::Random;
     use cyclescope_core::unit::Hertz;
     use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
+    use cyclescope_measure::sibling::Retries;
     use cyclescope_sim::{Scenario, Simulated};
     use std::collections::BTreeSet;
 
@@ -233,7 +227,7 @@ mod tests {
             plan: &plan,
             random,
             zmm: false,
-            again: 0,
+            again: Retries::NONE,
             conditions: &mut conditions,
         };
         let walk = Walk { name: "planted", program: dear, without: None };
@@ -279,8 +273,14 @@ mod tests {
             let mut machine = Disturbed(Simulated::new(Scenario::default(), 5), disturbed);
             let mut conditions = Conditions::default();
             let (executor, random) = (&mut machine, Random::new(7));
-            let mut core =
-                Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+            let mut core = Core {
+                executor,
+                plan: &plan,
+                random,
+                zmm: false,
+                again: Retries::NONE,
+                conditions: &mut conditions,
+            };
             let walk = Walk { name: "planted", program: dear, without: Some(cheap) };
             assert_eq!(core.cost(&walk, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
@@ -314,8 +314,14 @@ mod tests {
         let mut machine = Kept(Simulated::new(Scenario::default(), 5), BTreeSet::new());
         let mut conditions = Conditions::default();
         let (executor, random) = (&mut machine, Random::new(7));
-        let mut core =
-            Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+        let mut core = Core {
+            executor,
+            plan: &plan,
+            random,
+            zmm: false,
+            again: Retries::NONE,
+            conditions: &mut conditions,
+        };
         core.cost(&Walk { name: "planted", program: dear, without: None }, 9).expect("all is simulated");
         assert_eq!(machine.1.into_iter().collect::<Vec<_>>(), [0]);
     }

@@ -16,7 +16,7 @@ use super::surroundings::Place;
 use super::test::Test;
 use super::test::exchange::{Exchange, Exchanges};
 use cyclescope_core::error::RunError;
-use cyclescope_core::statistics::quantile;
+use cyclescope_core::statistics::quantiles;
 use cyclescope_core::unit::Hertz;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -145,8 +145,7 @@ impl Turns {
     fn usual(&self) -> Vec<f64> {
         let of_call = |batch: &[[u64; 2]], call: usize| {
             let mut ticks: Vec<f64> = batch.iter().map(|round| round[call] as f64).collect();
-            ticks.sort_by(f64::total_cmp);
-            (!ticks.is_empty()).then(|| quantile(&ticks, USUAL))
+            (!ticks.is_empty()).then(|| quantiles(&mut ticks, [USUAL])[0])
         };
         let exchange =
             |batch: &Vec<[u64; 2]>| Some((of_call(batch, 1)? - of_call(batch, 0)?) / self.more as f64);

@@ -25,14 +25,16 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::Plan;
 use cyclescope_measure::rounds::{LayoutRounds, Rounds};
 use cyclescope_measure::ruler::sentinel_width;
+use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 
 /// Executions of a program in a call. The first one may have to fetch the code.
 const ITERATIONS: u64 = 8;
 /// Programs a count.
 const KINDS: usize = 3;
-/// How often a test's layouts are measured again at most because something else used the core: some seconds. A sibling on a Zen 4 of
-/// which another tenant had the other thread was busy for 3 ms to 4.5 s at a time.
-pub(super) const AGAIN: usize = 100;
+/// More layouts follow beside a busy sibling, this often in a test: some seconds. A sibling on a Zen 4 of which another tenant had the
+/// other thread was busy for 3 ms to 4.5 s at a time. One that is busy nearly always has no quieter time.
+pub(super) const BESIDE_SIBLING: SiblingPolicy =
+    SiblingPolicy { least_share: 0.0, retries: 100, resting_share: 0.9, ..SiblingPolicy::USUAL };
 
 /// What is between two chains.
 #[derive(Debug, Clone, Copy)]
@@ -74,9 +76,9 @@ pub(super) struct Core<'a> {
     pub random: Random,
     /// Whether it has vector registers of 512 bits, and so 32 of them.
     pub zmm: bool,
-    /// How often layouts may be measured again of which some ran while something else used the core: two threads may have a half of
-    /// each structure.
-    pub again: usize,
+    /// How often more layouts may follow where some ran while something else used the core: two threads may have a half of each
+    /// structure.
+    pub again: Retries,
     /// What other work did meanwhile.
     pub conditions: &'a mut Conditions,
 }
@@ -94,26 +96,23 @@ impl Overlaps for Core<'_> {
 impl Core<'_> {
     /// Layouts during which nothing else used the core, where there are enough, and else all.
     fn unshared_layouts(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
-        let width = self.plan.adders.map(sentinel_width);
+        let known = self.plan.adders.map(sentinel_width);
+        let policy = SiblingPolicy { least: self.plan.layouts, ..BESIDE_SIBLING };
+        let width = |layout: &LayoutRounds| {
+            layout.read().map_or((f64::NAN, 0.0), |reading| (reading.width, reading.width_error))
+        };
         let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
         loop {
             let more = rounds.run(self.executor, missing, self.plan.rounds, &mut self.random)?;
             self.conditions.take(&more, self.plan.rounds);
             layouts.extend(more);
-            let quiet = self.conditions.quiet(width);
-            let is_alone = |layout: &LayoutRounds| {
-                layout.read().is_some_and(|reading| quiet.is_alone(reading.width, reading.width_error))
-            };
-            missing =
-                self.plan.layouts.saturating_sub(layouts.iter().filter(|layout| is_alone(layout)).count());
-            if missing == 0 {
-                layouts.retain(is_alone);
+            let all = layouts.len();
+            let kept = policy.keep(layouts, self.conditions.quiet(known), width);
+            layouts = kept.used;
+            missing = self.plan.layouts.saturating_sub(all - kept.beside);
+            if missing == 0 || !self.again.retry_beside(self.conditions.shared_share(known)) {
                 break;
             }
-            if self.again == 0 || self.conditions.busy(self.conditions.layouts(), width).lasts() {
-                break;
-            }
-            self.again -= 1;
         }
         self.conditions.used(&layouts.iter().filter_map(LayoutRounds::read).collect::<Vec<_>>());
         Ok(layouts)
@@ -225,6 +224,12 @@ mod tests {
         let root = [0xf2, 0x0f, 0x51, 0xc0];
         let begin = [&[0x0f, 0xae, 0xe8][..], &root.repeat(LINKS), &[0xf8; 3], &[0x90; 2]].concat();
         assert!(both.starts_with(&begin), "{both:02x?}");
+    }
+
+    #[test]
+    fn a_busy_sibling_is_waited_for_unless_it_never_rests() {
+        let waits = [0.6, 0.95].map(|of_all| BESIDE_SIBLING.start().retry_beside(of_all));
+        assert_eq!(waits, [true, false]);
     }
 
     /// A filler with an upper half would make legacy code slow.

@@ -5,7 +5,7 @@ use super::surroundings::Place;
 use super::test::Test;
 use super::test::exchange::Exchanges;
 use super::verdict::{Kind, Verdict};
-use cyclescope_core::statistics::{Interval, median, quantile};
+use cyclescope_core::statistics::{Interval, quantiles, quartiles};
 use cyclescope_core::unit::{Hertz, Unit};
 
 /// The share of an exchange without an answer below which one was answered.
@@ -50,9 +50,8 @@ impl Pair {
             return unclear("no time was left for it".to_string());
         }
         let mut controls = self.unanswered.clone();
-        controls.sort_by(f64::total_cmp);
         // Other work makes some of them longer.
-        let Some(unanswered) = (!controls.is_empty()).then(|| quantile(&controls, CONTROL)) else {
+        let Some([unanswered]) = (!controls.is_empty()).then(|| quantiles(&mut controls, [CONTROL])) else {
             let why = "an exchange without an answer, its control, was not measured";
             return unclear(self.why.clone().unwrap_or_else(|| why.to_string()));
         };
@@ -75,9 +74,7 @@ impl Pair {
                 });
                 return unclear(why);
             }
-            times.sort_by(f64::total_cmp);
-            let [low, high] = [0.25, 0.75].map(|share| quantile(&times, share));
-            let value = median(&mut times);
+            let [low, value, high] = quartiles(&mut times);
             let share = 100.0 * times.len() as f64 / batches.len() as f64;
             let text =
                 format!("{} {value:.1} ns asked by CPU {asks}, {share:.0} % of batches answered", way.name);

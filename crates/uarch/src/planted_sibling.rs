@@ -3,7 +3,7 @@
 
 use super::conditions::Conditions;
 use super::cost::Costs;
-use super::overlap::{AGAIN, Core, Overlaps, Probe, bodies};
+use super::overlap::{BESIDE_SIBLING, Core, Overlaps, Probe, bodies};
 use super::test::chain::SQRTSD;
 use super::test::walk::{Steps, Walk, straight};
 use super::window::reorder_buffer::NOP;
@@ -12,6 +12,7 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
 use cyclescope_measure::Plan;
+use cyclescope_measure::sibling::Retries;
 use cyclescope_sim::{LayoutEffects, Mode, Scenario, Simulated};
 
 /// Layouts of a spell at most, while the sibling rests and while it is busy.
@@ -82,7 +83,8 @@ fn tally(costs: [Vec<(Vec<u8>, f64)>; 2], mut is_right: impl FnMut(&mut Core) ->
         let random = Random::new(time as u64);
         let from = conditions.layouts();
         let (executor, conditions) = (&mut machine, &mut conditions);
-        let mut core = Core { executor, plan: &plan, random, zmm: false, again: AGAIN, conditions };
+        let mut core =
+            Core { executor, plan: &plan, random, zmm: false, again: BESIDE_SIBLING.start(), conditions };
         let wrong = !is_right(&mut core) && time >= LEARNT;
         tally.wrong += usize::from(wrong);
         tally.untold += usize::from(wrong && !core.conditions.busy(from, None).counts());
@@ -119,10 +121,16 @@ fn a_sibling_that_never_rests_is_not_waited_for() {
     let (mut machine, mut conditions) = (Simulated::new(scenario, 5), Conditions::default());
     let plan = Plan { adders: Some(5), ..Plan::simulated() };
     let (executor, random) = (&mut machine, Random::new(5));
-    let mut core =
-        Core { executor, plan: &plan, random, zmm: false, again: AGAIN, conditions: &mut conditions };
+    let mut core = Core {
+        executor,
+        plan: &plan,
+        random,
+        zmm: false,
+        again: BESIDE_SIBLING.start(),
+        conditions: &mut conditions,
+    };
     core.at(&probe, &COUNTS).expect("all is simulated");
-    assert_eq!((core.again, core.conditions.layouts()), (AGAIN, plan.layouts));
+    assert_eq!((core.again, core.conditions.layouts()), (BESIDE_SIBLING.start(), plan.layouts));
 }
 
 /// Programs that take twice as long in some layouts, as by the place of their code.
@@ -137,8 +145,14 @@ fn an_overlap_is_that_of_most_layouts() {
     let (plan, mut conditions) = (Plan::simulated(), Conditions::default());
     let overlap = |seed| {
         let (executor, random) = (&mut machine, Random::new(seed));
-        let mut core =
-            Core { executor, plan: &plan, random, zmm: false, again: 0, conditions: &mut conditions };
+        let mut core = Core {
+            executor,
+            plan: &plan,
+            random,
+            zmm: false,
+            again: Retries::NONE,
+            conditions: &mut conditions,
+        };
         core.at(&probe, &[10]).expect("all is simulated")[0].overlap
     };
     let overlaps: Vec<f64> = (0..40).map(overlap).collect();

@@ -5,6 +5,7 @@
 //! that, if instructions go to queues in turn and the first one that is full stops all. Where something else lets fewer of a class wait than its queues have
 //! room for, as many as alone wait beside others too: then the other direction alone shows it. The control is of instructions of the first class that do not wait: they take registers and entries of the reorder buffer as well, and no room in a queue.
 
+use super::conditions::ONCE_MORE;
 use super::knee::Knee;
 use super::overlap::{Overlaps, Probe};
 use super::record::UarchRecord;
@@ -58,12 +59,9 @@ pub(super) fn queues(
     Ok(records)
 }
 
-/// Measures a pair that is unclear once more: another thread of the core may have begun or ended meanwhile.
-fn again(mut pair: impl FnMut() -> Result<Verdict, RunError>) -> Result<Verdict, RunError> {
-    match pair()? {
-        verdict if verdict.kind == Kind::Unclear => pair(),
-        verdict => Ok(verdict),
-    }
+/// Measures a pair, and once more where it is unclear.
+fn again(pair: impl FnMut() -> Result<Verdict, RunError>) -> Result<Verdict, RunError> {
+    ONCE_MORE.retry_while(|verdict| verdict.kind == Kind::Unclear, pair)
 }
 
 /// The key of a class beside another one.

@@ -6,8 +6,9 @@ use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::{Area, At, Fill, Frames, Lifetime, Memory, PAGE, Pointer};
 use cyclescope_code::program::{Program, Recipe};
 use cyclescope_core::error::RunError;
-use cyclescope_exec::{Batch, Call, DELAY, Layout, OpenOptions, Placed, Ran, Remote};
+use cyclescope_exec::{Batch, Call, OpenOptions, Placed, Ran, Remote};
 use cyclescope_measure::result::answers::Answers;
+use cyclescope_measure::schedule::{Pace, Schedule, Stage};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -133,11 +134,9 @@ fn looped(clock: &Clock, before: &str, text: &str, copies: usize) -> Program {
 /// A program in so many layouts of so many rounds of these calls; R14 points this far into the common pages.
 fn batch(program: Program, number: u64, [layouts, rounds]: [u32; 2], round: Vec<Call>, shift: i32) -> Batch {
     let length = program.len().next_multiple_of(64) as u32;
-    let layout = |number: u32| Layout {
-        code: vec![Placed { program: 0, offset: number * length }],
-        round: round.clone(),
-        data: vec![shift],
-        seed: u64::from(number),
+    let stage = |number: u32| {
+        let code = vec![Placed { program: 0, offset: number * length }];
+        Stage::in_order(code, round.clone(), number.into()).with_data(vec![shift])
     };
     let area = Area {
         frames: Frames::Common(number),
@@ -145,15 +144,9 @@ fn batch(program: Program, number: u64, [layouts, rounds]: [u32; 2], round: Vec<
         pointer: Some(Pointer { register: 14, at: At::Start }),
         ..Area::new(PAGES * PAGE, Fill::Image(Vec::new()))
     };
-    Batch {
-        layouts: (0..layouts).map(layout).collect(),
-        programs: vec![program],
-        warm_up: 2,
-        rounds,
-        memory: Memory { areas: vec![area], ..Memory::default() },
-        delay: DELAY,
-        deadline: WITHIN,
-    }
+    let memory = Memory { areas: vec![area], ..Memory::default() };
+    let pace = Pace { warm_up: 2, rounds, memory, deadline: WITHIN, ..Pace::default() };
+    Schedule::with(vec![program], pace, (0..layouts).map(stage)).into_batch()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The control is another CPU that is busy too but wants nothing of what is shared, as in a loop of PAUSE. Work that takes no longer
 //! than beside that shares nothing that bounds it.
 
+use super::conditions::ONCE_MORE;
 use super::cost::{Costs, Others, settled};
 use super::overlap::Overlaps;
 use super::partition::{Alone, partitions, place};
@@ -19,8 +20,6 @@ use cyclescope_core::unit::Unit;
 const SHOWN: f64 = 1.1;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY: f64 = 0.9;
-/// How often that is tried, for other work may be on that CPU.
-const TRIES: usize = 2;
 
 /// Measures each kind of work beside another of these CPUs, the one that slows the first kind most, and what that CPU leaves of each
 /// structure.
@@ -109,17 +108,15 @@ fn ratios(
 ) -> Result<Ratios, RunError> {
     let walks: Vec<&Walk> = work.ways.iter().collect();
     let mut beside = |core: &mut dyn Costs, text| {
-        let mut tries = 1;
-        loop {
+        let measure = || {
             others.begin(cpu, text, sharing.memory.map(|memory| memory()))?;
             let costs = settled(core, &walks, 0);
             let busy = others.end()? >= BUSY;
-            if busy || tries == TRIES || costs.is_err() {
-                return costs
-                    .map(|costs| costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>());
-            }
-            tries += 1;
-        }
+            Ok((costs?, busy))
+        };
+        // Other work may be on that CPU.
+        let (costs, busy) = ONCE_MORE.retry_while(|(_, busy)| !busy, measure)?;
+        Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
     let idle = sharing.idle;
     let costs = [beside(core, idle)?, beside(core, work.beside)?, beside(core, idle)?];

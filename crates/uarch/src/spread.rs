@@ -3,7 +3,7 @@
 //! What is far from the core, as memory that others use too, answers in a time of its own, and not always in the same one. A round
 //! of some hundred steps is as fine as this is seen: of single steps nothing is known.
 
-use cyclescope_core::statistics::{Interval, quantile};
+use cyclescope_core::statistics::{Interval, quantiles};
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
@@ -48,8 +48,7 @@ impl Spread {
     pub(super) fn of(rounds: &[[f64; 2]]) -> Option<Spread> {
         let quantiles = |part: usize| {
             let mut all: Vec<f64> = rounds.iter().map(|round| round[part]).collect();
-            all.sort_by(f64::total_cmp);
-            SHARES.map(|share| quantile(&all, share))
+            quantiles(&mut all, SHARES)
         };
         (!rounds.is_empty()).then(|| Spread { raw: quantiles(0), cycles: quantiles(1), rounds: rounds.len() })
     }

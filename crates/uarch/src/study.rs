@@ -2,7 +2,7 @@
 
 use super::agner::AGNER;
 use super::bound;
-use super::conditions::{Conditions, Counted, quieter};
+use super::conditions::{Conditions, Counted, retry_if_shared};
 use super::cost::Others;
 use super::environment::{Course, environment};
 use super::exchange::{Time, exchanged, records};
@@ -12,7 +12,7 @@ use super::levels::in_doubt;
 use super::limit;
 use super::list::TESTS;
 use super::look::{Cpu, looked};
-use super::overlap::{AGAIN, Core};
+use super::overlap::{BESIDE_SIBLING, Core};
 use super::partition::Alone;
 use super::record::UarchRecord;
 use super::remotes::Remotes;
@@ -32,6 +32,7 @@ use cyclescope_measure::Plan;
 use cyclescope_measure::result::answers::Answers;
 use cyclescope_measure::result::container::{Container, ContainerError, plain};
 use cyclescope_measure::ruler::sentinel_width;
+use cyclescope_measure::sibling::Retries;
 use cyclescope_measure::study::{Follow, Progress, Record, Stop, Study, going};
 use cyclescope_measure::study::{Plain, Selected, StudyInfo};
 use iced_x86::CpuidFeature;
@@ -165,9 +166,9 @@ impl Uarch {
     }
 }
 
-/// How often a test's layouts are measured again at most because something else used the core: work on another CPU is part of some.
-fn again(test: &Test) -> usize {
-    if matches!(test.look, Look::Sharing(_)) { 0 } else { AGAIN }
+/// How often more layouts of a test follow because something else used the core: work on another CPU is part of some.
+fn again(test: &Test) -> Retries {
+    if matches!(test.look, Look::Sharing(_)) { Retries::NONE } else { BESIDE_SIBLING.start() }
 }
 
 fn name_of(feature: &CpuidFeature) -> String {
@@ -262,7 +263,8 @@ impl Study for Uarch {
             let [random, mut order] = self.random(test);
             let (plan, executor) = (&self.plan, executor.as_mut());
             let zmm = self.has(&CpuidFeature::AVX512F);
-            let mut core = Core { executor, plan, random, zmm, again: 0, conditions: &mut conditions };
+            let mut core =
+                Core { executor, plan, random, zmm, again: Retries::NONE, conditions: &mut conditions };
             look_again(&mut watch, &mut core)?;
             core.again = again(test);
             let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
@@ -294,7 +296,7 @@ impl Study for Uarch {
                 }
                 _ => {
                     let width = plan.adders.map(sentinel_width);
-                    let ((mut records, learned), busy) = quieter(|| {
+                    let ((mut records, learned), busy) = retry_if_shared(|| {
                         let (from, mut learned) = (core.conditions.layouts(), knees.clone());
                         let records = looked(&mut core, &mut learned, test, &cpu, &mut order)?;
                         Ok::<_, RunError>(((records, learned), core.conditions.busy(from, width)))

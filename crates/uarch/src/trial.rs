@@ -1,5 +1,6 @@
 //! One test: its fillers' knees, the experiments that a size has to pass, and the verdict.
 
+use super::conditions::ONCE_MORE;
 use super::knee::{Knee, No};
 use super::overlap::{Overlaps, Probe};
 use super::record::{FillerRecord, UarchRecord};
@@ -55,19 +56,15 @@ impl<'a> Trials<'a> {
         Trials { core, knees }
     }
 
-    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first. A test that is
-    /// unclear is measured again: another thread of the core may have begun or ended meanwhile, and what it holds of a structure is
-    /// missing in some of the curves.
+    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first.
     pub(super) fn run(
         &mut self,
         test: &'static Test,
         window: &'static Window,
         fillers: &[&'static Filler],
     ) -> Result<UarchRecord, RunError> {
-        let (mut record, mut filled) = self.once(test, window, fillers)?;
-        if record.verdict == Kind::Unclear {
-            (record, filled) = self.once(test, window, fillers)?;
-        }
+        let is_unclear = |(record, _): &(UarchRecord, _)| record.verdict == Kind::Unclear;
+        let (record, filled) = ONCE_MORE.retry_while(is_unclear, || self.once(test, window, fillers))?;
         learn(self.knees, test, &filled, record.verdict);
         Ok(record)
     }
@@ -123,11 +120,10 @@ impl<'a> Trials<'a> {
         let mut best: Option<(Probe, Found)> = None;
         for &lead in window.leads {
             let probe = Probe { head, filler, lead, occupied };
-            let mut found = search(window.most, |counts| self.core.at(&probe, counts))?;
-            // A neighbour's burst may last for a whole step of the search; a core does the same again.
-            if found.knee == Err(No::Shape) {
-                found = search(window.most, |counts| self.core.at(&probe, counts))?;
-            }
+            // A core does the same again.
+            let has_no_shape = |found: &Found| found.knee == Err(No::Shape);
+            let search = || search(window.most, |counts| self.core.at(&probe, counts));
+            let found = ONCE_MORE.retry_while(has_no_shape, search)?;
             let end = |found: &Found| found.knee.ok().map(|knee| knee.high);
             if best.as_ref().is_none_or(|(_, best)| end(&found) > end(best)) {
                 best = Some((probe, found));

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::fact::Fact;
 use super::step_at_clocks::StepAtClocks;
 use crate::error::Constant;
-use crate::statistics::{median, quantile};
+use crate::statistics::{median, quantiles};
 use crate::unit::{Hertz, Unit};
 
 /// A look at the core clock.
@@ -182,8 +182,7 @@ fn noise(looks: &[Look]) -> f64 {
 /// `None` of fewer than three.
 fn extremes(rates: &[f64]) -> Option<[f64; 3]> {
     let mut smooth: Vec<f64> = rates.windows(3).map(|triple| median(&mut triple.to_vec())).collect();
-    smooth.sort_by(f64::total_cmp);
-    (!smooth.is_empty()).then(|| [0.0, 0.5, 1.0].map(|share| quantile(&smooth, share)))
+    (!smooth.is_empty()).then(|| quantiles(&mut smooth, [0.0, 0.5, 1.0]))
 }
 
 /// Cuts the looks into levels; where two meet, the clock has changed.

@@ -87,14 +87,51 @@ pub fn quantile(sorted: &[f64], p: f64) -> f64 {
     sorted[below] + (at - below as f64) * (sorted[above] - sorted[below])
 }
 
+/// These quantiles of values in any order: see [`quantile`].
+///
+/// # Panics
+///
+/// Without values.
+pub fn quantiles<const N: usize>(values: &mut [f64], shares: [f64; N]) -> [f64; N] {
+    values.sort_by(f64::total_cmp);
+    shares.map(|share| quantile(values, share))
+}
+
+/// The quartiles of values in any order, the median in the middle.
+///
+/// # Panics
+///
+/// Without values.
+pub fn quartiles(values: &mut [f64]) -> [f64; 3] {
+    quantiles(values, [0.25, 0.5, 0.75])
+}
+
+/// The standard deviation of a normal distribution with the interquartile range of these values: a few that something
+/// disturbed do not change it.
+///
+/// # Panics
+///
+/// Without values.
+pub fn quartile_deviation(values: &mut [f64]) -> f64 {
+    /// The interquartile range of a normal distribution, in standard deviations.
+    const NORMAL: f64 = 1.349;
+    let [low, _, high] = quartiles(values);
+    (high - low) / NORMAL
+}
+
+/// The least and the largest of some values; infinite and the wrong way round of none.
+pub fn range(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
+    let none = [f64::INFINITY, f64::NEG_INFINITY];
+    values.into_iter().fold(none, |[low, high], value| [low.min(value), high.max(value)])
+}
+
 /// The median of values in any order.
 ///
 /// # Panics
 ///
 /// Without values.
 pub fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    quantile(values, 0.5)
+    quantiles(values, [0.5])[0]
 }
 
 /// Student's interval for the mean of the population that the values come from; `None` for fewer than two values.

@@ -9,7 +9,8 @@ use cyclescope_core::statistics::Interval;
 use cyclescope_exec::Executor;
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::rounds::{LayoutReading, Rounds, combination, quiet, unshared};
-use cyclescope_measure::ruler::{Alone, Quiet};
+use cyclescope_measure::ruler::Quiet;
+use cyclescope_measure::sibling::Alone;
 use std::time::Duration;
 
 /// Layouts that are aimed at, and fewer where rounds are slow: the interval is over layouts.
@@ -90,7 +91,7 @@ impl<'a> Means<'a> {
 
     fn outcome(&mut self, trial: &Trial, readings: &[LayoutReading]) -> Option<Outcome> {
         self.quiet = quiet(readings, self.width).or_earlier(self.quiet);
-        let Alone { used, shared } = unshared(readings.to_vec(), self.quiet);
+        let Alone { used, shared, .. } = unshared(readings.to_vec(), self.quiet);
         let weigh = |contrast: &Contrast| combination(&used, self.imul_latency, contrast, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
         let known = |contrast: &Option<Contrast>| match contrast {

@@ -29,6 +29,7 @@ use cyclescope_exec::LockState;
 use cyclescope_measure::result::answers::Answers;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::ruler::Quiet;
+use cyclescope_measure::sibling::SiblingPolicy;
 use cyclescope_measure::study::{Follow, Progress, Record, Stop, going};
 use executors::Executors;
 use found::{Found, Seeds};
@@ -50,8 +51,8 @@ pub struct Evaluation {
     pub complete: bool,
 }
 
-/// Attempts at a row that a claim rests on, after the first, at most.
-const ATTEMPTS: usize = 3;
+/// A row that a claim rests on is measured again while its interval leaves the claim open: a spell of other work makes it wide.
+const BESIDE_OTHERS: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 
 /// How far the course has come, by the default executor's time.
 #[derive(Clone, Copy)]
@@ -208,10 +209,8 @@ impl<'a> Course<'a> {
         let time = self.asked.plan.times.contamination;
         let bound = claims::bound(tested.step, facts);
         let again = |course: &mut Self, mut row: Contamination| {
-            for _ in 0..ATTEMPTS {
-                if !claims::leaves_open(tested.clock.name, &row, bound) {
-                    break;
-                }
+            let mut retries = BESIDE_OTHERS.start();
+            while claims::leaves_open(tested.clock.name, &row, bound) && retries.retry() {
                 course.tell(&format!("provoking neighbours again: {}", tested.candidate()))?;
                 let (executor, random) = (course.executors.of(tested)?, &mut course.random);
                 row = contamination::contamination_by(executor, tested, row.fault, time, random)?;

@@ -10,13 +10,17 @@ use cyclescope_core::random::Random;
 use cyclescope_core::statistics::median;
 use cyclescope_exec::{Call, Placed};
 use cyclescope_measure::ruler::{Band, Gauge, LayoutSamples, Quiet, Ruler, Scale, column, sentinel_loops};
-use cyclescope_measure::schedule::{Pace, Stage};
+use cyclescope_measure::schedule::{self, Pace, Stage};
+use cyclescope_measure::sibling::SiblingPolicy;
 
 /// The columns of the programs under test begin behind those of the ruler.
 pub(super) use column::BRIEF as TESTED;
 
 /// Untimed rounds at the start of each layout, in which caches and predictors meet the code.
 const WARM_UP: u32 = 1;
+
+/// Of thousands of rounds a share is enough.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { least: 0, ..SiblingPolicy::USUAL };
 
 /// The ruler of a round.
 pub(super) struct Chain {
@@ -74,7 +78,7 @@ impl Chain {
         let overhead = Band::of(scales.iter().map(|scale| scale.overhead).collect(), step)?;
         let quiet = Quiet::of(scales.iter().map(|scale| self.width(scale)), None);
         let alone = scales.iter().filter(|scale| self.is_alone(scale, &quiet)).count();
-        let shared = Quiet::is_shared(alone, scales.len());
+        let shared = !BESIDE_SIBLING.is_enough(alone, scales.len());
         Some(Sound { overhead, quiet: if shared { Quiet::default() } else { quiet }, shared, step })
     }
 
@@ -100,11 +104,7 @@ impl Chain {
     /// A layout that calls the programs of `code`, the ruler's first, as often as `tested` says: the place in `code` and
     /// the iterations of each call.
     pub(super) fn stage(&self, code: Vec<Placed>, tested: &[Call], random: &mut Random) -> Stage {
-        let rulers = [
-            Call { place: column::IMUL_SHORT, loop_count: self.loops },
-            Call { place: column::IMUL_LONG, loop_count: self.loops },
-            Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) },
-        ];
+        let rulers = schedule::ruler_calls::<TESTED>(self.loops, sentinel_loops(self.step));
         Stage::shuffled(code, rulers.iter().chain(tested).copied().collect(), random)
     }
 }

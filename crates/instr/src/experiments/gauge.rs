@@ -31,6 +31,7 @@ use cyclescope_core::machine::features::Features;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
 use cyclescope_exec::Executor;
+use cyclescope_measure::sibling::SiblingPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Turns of a cycle in a body: an odd number, so that what changes with each turn is another in the next iteration.
@@ -41,8 +42,8 @@ const LAYOUTS: usize = 4;
 const SWEEPS: usize = 3;
 /// Of intervals that nobody reads.
 const CONFIDENCE: f64 = 0.95;
-/// How often layouts are tried again that were all disturbed.
-const TRIES: usize = 20;
+/// Layouts follow while too few had the core alone and a whole control.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { retries: 19, ..SiblingPolicy::USUAL };
 const ROUNDS: u32 = 4;
 /// A cycle counts as whole within this many cycles.
 const WHOLE: f64 = 0.03;
@@ -298,11 +299,11 @@ fn some(
     surroundings: Surroundings,
     random: &mut Random,
 ) -> Result<Vec<f64>, RunError> {
-    let mut costs = Vec::new();
-    for attempt in 0..TRIES {
+    let (mut costs, mut retries) = (Vec::new(), BESIDE_SIBLING.start());
+    loop {
         let size = Size { layouts: LAYOUTS, warm_up: 1, rounds: ROUNDS };
         let timings = timer.time(executor, timed, size, surroundings, random)?;
-        let last = attempt + 1 == TRIES;
+        let last = retries.is_last();
         let mut reading = ProgramReading::default();
         for layout in &timings {
             // Of a core on which the control is never whole, all layouts are as good.
@@ -313,11 +314,10 @@ fn some(
         // Beside a neighbour that does not go, its figures are all there is.
         let shared = reading.cycles.is_empty() && last;
         costs.extend(if shared { reading.shared } else { reading.cycles });
-        if costs.len() >= LAYOUTS {
-            break;
+        if costs.len() >= LAYOUTS || !retries.retry() {
+            return Ok(costs);
         }
     }
-    Ok(costs)
 }
 
 /// Whether the control took a whole number of core cycles.

@@ -12,6 +12,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{median, t_interval};
 use cyclescope_exec::Executor;
+use cyclescope_measure::sibling::SiblingPolicy;
 
 /// Warm-up rounds.
 pub(super) const WARM_UP: u32 = 1;
@@ -43,8 +44,8 @@ const DECODED_BELOW: f64 = 1.5;
 const CONFIDENCE: f64 = 0.95;
 /// How often a first look is tried again where it gave nothing: wide units can be half asleep for a millisecond.
 const LOOKS: usize = 20;
-/// How often layouts are tried again that gave nothing.
-const TRIES: usize = 3;
+/// More layouts follow of programs of which too few were alone on the core, or linear.
+const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
 /// One form's measurement.
 pub(crate) struct Measurement<'a> {
@@ -83,8 +84,8 @@ impl Measurement<'_> {
     ) -> Result<Vec<ProgramReading>, RunError> {
         let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
         let mut open = self.look(executor, &mut readings, random)?;
-        let mut wanted = self.effort.layouts;
-        for _ in 0..TRIES {
+        let (mut wanted, mut retries) = (self.effort.layouts, BESIDE_SIBLING.start());
+        loop {
             let programs: Vec<Timed> = open.iter().map(|(_, timed)| timed.clone()).collect();
             let timings = self.time(executor, &programs, wanted, random)?;
             for layout in &timings {
@@ -100,7 +101,7 @@ impl Measurement<'_> {
             };
             open.retain(|(index, _)| lacks(*index) > 0);
             wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
-            if wanted == 0 {
+            if wanted == 0 || !retries.retry() {
                 break;
             }
         }

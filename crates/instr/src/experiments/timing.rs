@@ -22,7 +22,7 @@ use cyclescope_exec::{Call, Executor};
 use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::placement;
 use cyclescope_measure::ruler::{Gauge, LayoutSamples, Ruler, Scale, Usual, Widths, column, sentinel_loops};
-use cyclescope_measure::schedule::{self, Pace, Room, Schedule, Stage};
+use cyclescope_measure::schedule::{self, Pace, Schedule, Stage};
 use iced_x86::{Code, Instruction, Register};
 use std::cell::RefCell;
 use std::time::Duration;
@@ -226,18 +226,16 @@ impl<'a> Timer<'a> {
         let RoundCalls { loops, width, emptied } = calls;
         // What is not timed for its own sake stands still.
         let first = all.len() - programs.len();
-        let (mut code, end) = schedule::fixed(&all[..first]);
-        let further: Vec<usize> = (first..all.len()).collect();
-        code.extend(schedule::random(all, further, Room { from: end, arena, alignment: None }, random)?);
-        let sentinel = Call { place: column::BRIEF_SENTINEL, loop_count: sentinel_loops(self.step) };
+        let code = schedule::place(all, first, first..all.len(), arena, None, random)?;
+        let ruler = schedule::ruler_calls::<RULERS>(loops, sentinel_loops(self.step));
+        let sentinel = ruler[column::BRIEF_SENTINEL];
         let probe = Call { place: column::IMUL_LONG, loop_count: probe_loops(loops) };
         // Wide vector units have rested while the ruler ran.
         let wide: Vec<Call> = match width.is_some() {
             true => WIDE_LOOPS.map(|loop_count| Call { place: RULERS, loop_count }).to_vec(),
             false => Vec::new(),
         };
-        let ruler = [column::IMUL_SHORT, column::IMUL_LONG].map(|place| Call { place, loop_count: loops });
-        let mut calls: Vec<Call> = ruler.into_iter().chain([sentinel]).collect();
+        let mut calls = ruler.to_vec();
         calls.extend(&wide);
         calls.push(probe);
         for (index, timed) in programs.iter().enumerate() {
@@ -251,11 +249,11 @@ impl<'a> Timer<'a> {
         }
         if emptied {
             // So is the ruler of the next round.
-            calls.extend(ruler.into_iter().chain([sentinel]));
+            calls.extend(ruler);
         }
         calls.push(sentinel);
-        let order = (0..calls.len()).collect();
-        Ok(Stage { code, calls, order, data: placement::data(random), seed: random.bits() })
+        let data = placement::data(random);
+        Ok(Stage::in_order(code, calls, random.bits()).with_data(data))
     }
 
     /// The chain that tells whether vector units are awake, and which of them; none where only narrow ones are used.

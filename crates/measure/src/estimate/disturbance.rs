@@ -1,7 +1,8 @@
 //! Exclusion of disturbed rounds, and of layouts on a shared core, from an estimate.
 
 use super::layout::{LayoutData, LayoutEstimate, Shape, call};
-use crate::ruler::{Alone, Outliers, Quiet};
+use crate::ruler::{Outliers, Quiet};
+use crate::sibling::{Alone, SiblingPolicy};
 use cyclescope_core::statistics;
 
 /// Raw units that an interrupt costs at least, with its entry, exit and the cache lines that it evicted.
@@ -58,5 +59,5 @@ fn with_a_sane_ruler(mut layouts: Vec<LayoutEstimate>) -> Vec<LayoutEstimate> {
 pub(super) fn undisturbed(layouts: Vec<LayoutEstimate>, shape: &Shape) -> Alone<LayoutEstimate> {
     let layouts = with_a_sane_ruler(layouts);
     let quiet = Quiet::of(layouts.iter().map(|layout| (layout.width, layout.width_error)), shape.width);
-    quiet.alone(layouts, |layout| (layout.width, layout.width_error))
+    SiblingPolicy::USUAL.keep(layouts, quiet, |layout| (layout.width, layout.width_error))
 }

@@ -20,8 +20,9 @@ pub(crate) use layout::{LayoutData, LayoutEstimate, Shape, call};
 
 use super::contrast::Contrast;
 use super::modes::{Mode, Modes};
-use crate::ruler::{Alone, shared_margin};
-use cyclescope_core::statistics::{self, Interval};
+use crate::ruler::shared_margin;
+use crate::sibling::Alone;
+use cyclescope_core::statistics::{self, Interval, range};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -79,7 +80,7 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, cost: &Contrast, confiden
     let limits = disturbance::limits(layouts, shape.step);
     let usable = layouts.iter().zip(&limits);
     let usable = usable.filter_map(|(layout, limit)| layout.estimate(limit, shape, cost)).collect();
-    let Alone { used: each, shared } = disturbance::undisturbed(usable, shape);
+    let Alone { used: each, shared, .. } = disturbance::undisturbed(usable, shape);
     if each.len() < 2 {
         return None;
     }
@@ -157,8 +158,7 @@ fn spread(
     middle: impl Fn(&[f64]) -> f64,
 ) -> [f64; 3] {
     let values: Vec<f64> = layouts.iter().map(of).collect();
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let [low, high] = range(values.iter().copied());
     [low, middle(&values), high]
 }
 

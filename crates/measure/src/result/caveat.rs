@@ -2,7 +2,7 @@
 
 use crate::estimate::{Estimate, LayoutEstimate};
 use crate::{Acquisition, Measurement, Precision};
-use cyclescope_core::statistics::{self, Interval, quantile};
+use cyclescope_core::statistics::{self, Interval, quartile_deviation, range};
 use serde::{Deserialize, Serialize};
 
 /// The kinds of caveat.
@@ -209,16 +209,16 @@ fn modes_matter(estimate: &Estimate) -> bool {
 fn layout_dependent(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
     let of =
         |figure: &dyn Fn(&LayoutEstimate) -> f64| estimate.layouts.iter().map(figure).collect::<Vec<_>>();
-    let costs = of(&|layout| layout.cost);
-    let noise = deviation(&of(&|layout| layout.trend)) / 2.0;
-    let (spread, chance) = (deviation(&costs), chance(costs.len()).sqrt());
+    let mut costs = of(&|layout| layout.cost);
+    let noise = quartile_deviation(&mut of(&|layout| layout.trend)) / 2.0;
+    let (spread, chance) = (quartile_deviation(&mut costs), chance(costs.len()).sqrt());
     // What the rounds' noise adds to the spread is no difference between layouts.
     let own = (spread * spread - noise * noise).max(0.0).sqrt();
     let small = own <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs());
     if (small || spread <= chance * noise) && !modes_matter(estimate) {
         return None;
     }
-    let [low, high] = range(&costs);
+    let [low, high] = range(costs.iter().copied());
     let few = few_copies(measurement).map_or(String::new(), |copies| {
         format!(
             "; a loop of about {copies} copies may cost more or less for each than one of many, such as --unroll {COPIES_MANY} \
@@ -243,21 +243,6 @@ fn few_copies(measurement: &Measurement) -> Option<usize> {
 fn chance(values: usize) -> f64 {
     const ONCE_IN_A_HUNDRED: f64 = 2.33;
     (ONCE_IN_A_HUNDRED * (2.0 * 2.0 / 0.37 / values as f64).sqrt()).exp()
-}
-
-/// Standard deviation of a normal distribution with the interquartile range of these values: a few layouts that
-/// something else disturbed do not change it.
-fn deviation(values: &[f64]) -> f64 {
-    const QUARTILES: f64 = 1.349;
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    (quantile(&sorted, 0.75) - quantile(&sorted, 0.25)) / QUARTILES
-}
-
-fn range(values: &[f64]) -> [f64; 2] {
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    [low, high]
 }
 
 fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {

@@ -16,5 +16,5 @@ pub use gauge::INSTRUMENT_CYCLES;
 pub use gauge::{Gauge, Scale, column, instrument_margin, shared_margin};
 pub use learnt::{Usual, Widths};
 pub use outlier::{Band, KEPT_LEAST, Outliers};
-pub use quiet::{Alone, Quiet};
+pub use quiet::Quiet;
 pub use samples::{LayoutSamples, duration};

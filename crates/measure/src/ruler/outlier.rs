@@ -3,7 +3,7 @@
 //! A reading is an outlier where its distance from the median exceeds several interquartile ranges, and the spread that
 //! the clock's step and wander give undisturbed readings.
 
-use cyclescope_core::statistics::quantile;
+use cyclescope_core::statistics::{quantiles, quartiles};
 use statrs::distribution::{DiscreteCDF, Poisson};
 
 /// A reading above the median by this many interquartile ranges is an outlier: for a normal distribution 8 standard
@@ -38,18 +38,14 @@ impl Outliers {
     ///
     /// Without groups, or where one is empty.
     pub(crate) fn of(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
-        let base = |group: &mut Vec<f64>| {
-            group.sort_by(f64::total_cmp);
-            quantile(group, 0.25)
-        };
-        let bases: Vec<f64> = groups.iter_mut().map(base).collect();
+        let bases: Vec<f64> = groups.iter_mut().map(|group| quantiles(group, [0.25])[0]).collect();
         let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
         for (group, base) in groups.iter().zip(&bases) {
             residuals.extend(group.iter().map(|duration| duration - base));
         }
-        residuals.sort_by(f64::total_cmp);
+        let [quarter, middle, _] = quartiles(&mut residuals);
         // From the lower half alone: disturbances lengthen durations, and may be frequent.
-        let range = 2.0 * (quantile(&residuals, 0.5) - quantile(&residuals, 0.25));
+        let range = 2.0 * (middle - quarter);
         let typical = cyclescope_core::statistics::mean(&bases);
         let reach = range / 2.0 + SCALES * range.max(step).max(CLOCK_WANDER * typical);
         let hits = residuals.len() - residuals.partition_point(|residual| *residual <= reach);
@@ -85,8 +81,7 @@ impl Band {
         if values.is_empty() {
             return None;
         }
-        values.sort_by(f64::total_cmp);
-        let [low, middle, high] = [0.25, 0.5, 0.75].map(|p| quantile(&values, p));
+        let [low, middle, high] = quartiles(&mut values);
         let reach = SCALES * least.max(high - low);
         Some(Band { low: middle - reach, high: middle + reach })
     }

@@ -20,14 +20,8 @@ struct Target {
     member: Option<String>,
 }
 
-/// Names of the methods that other crates can call.
-pub fn methods(source: &Source) -> BTreeSet<String> {
-    let functions = source.modules.iter().flat_map(|module| &module.functions);
-    functions.filter(|function| !function.private).map(|function| function.name.clone()).collect()
-}
-
-/// All arrows between files of a crate. `elsewhere` are the names of methods of other crates' types.
-pub fn arrows(source: &Source, elsewhere: &BTreeSet<String>) -> Arrows {
+/// All arrows between files of these crates.
+pub fn arrows(source: &Source) -> Arrows {
     let functions = Functions::of(source);
     let mut arrows = Arrows::new();
     for (index, module) in source.modules.iter().enumerate() {
@@ -51,7 +45,7 @@ pub fn arrows(source: &Source, elsewhere: &BTreeSet<String>) -> Arrows {
                 }
             }
         }
-        for method in module.called.iter().filter(|method| !elsewhere.contains(*method)) {
+        for method in &module.called {
             if let Some(home) = functions.apart(source, index, method) {
                 draw(home, method);
             }
@@ -137,7 +131,7 @@ impl Search<'_> {
         }
         let module: &Module = &self.source.modules[from];
         match segment.as_str() {
-            "crate" if start != Start::Inside => self.walk(0, rest, Start::Inside),
+            "crate" if start != Start::Inside => self.walk(module.root, rest, Start::Inside),
             "self" if start != Start::Inside => self.walk(from, rest, Start::Inside),
             "super" => {
                 if let Some(parent) = module.parent {
@@ -162,6 +156,10 @@ impl Search<'_> {
                             self.walk(from, &[import, rest].concat(), Start::Import);
                         }
                     }
+                }
+                let other = self.source.roots.get(segment).filter(|_| start != Start::Inside && !is_module);
+                if let Some(root) = other {
+                    self.walk(*root, rest, Start::Inside);
                 }
                 let globs = if start == Start::Import { &[] } else { module.globs.as_slice() };
                 for glob in globs {

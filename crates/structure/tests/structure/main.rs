@@ -4,13 +4,15 @@
 //! it: move these names to the file that they belong in, or to a file below both.
 
 mod arrows;
+mod claims;
 mod order;
 mod planted;
 mod source;
 
 use arrows::Arrows;
+use claims::{Act, Claim, Places};
 use source::Source;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -42,50 +44,164 @@ fn folder(name: &str) -> Option<String> {
     [short, name].into_iter().find(|folder| crates().join(folder).is_dir()).map(str::to_string)
 }
 
-/// The source of each crate; a crate of a library and a program has two.
-fn sources() -> Vec<(String, Source)> {
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(crates()).expect("there is a folder of crates") {
-        let name = entry.expect("it can be listed").file_name().into_string().expect("names are text");
-        let roots = ["lib.rs", "main.rs"].map(|root| Path::new(&name).join("src").join(root));
+/// The source of all crates, their files named from the folder of all crates.
+static SOURCE: LazyLock<Source> = LazyLock::new(|| {
+    let mut source = Source::default();
+    let entries = std::fs::read_dir(crates()).expect("there is a folder of crates");
+    let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().expect("names are text")).collect();
+    names.sort();
+    for folder in names {
+        let prefix = if folder.starts_with("cyclescope") { "" } else { "cyclescope_" };
+        let name = format!("{prefix}{}", folder.replace('-', "_"));
+        let roots = ["lib.rs", "main.rs"].map(|root| Path::new(&folder).join("src").join(root));
         for root in roots.iter().filter(|root| crates().join(root).is_file()) {
             let read = |file: &Path| std::fs::read_to_string(crates().join(file)).ok();
-            all.push((name.clone(), Source::read(root, &read)));
+            source.read(&name, root, &read);
         }
     }
-    all
-}
-
-/// The arrows of each crate, its files named from the folder of all crates.
-static ARROWS: LazyLock<BTreeMap<String, Arrows>> = LazyLock::new(|| {
-    let (mut all, sources) = (BTreeMap::new(), sources());
-    for (name, source) in &sources {
-        let others = sources.iter().filter(|(other, _)| other != name);
-        let elsewhere = others.flat_map(|(_, source)| arrows::methods(source)).collect();
-        all.entry(name.clone()).or_insert_with(Arrows::new).extend(arrows::arrows(source, &elsewhere));
-    }
-    all
+    source
 });
+
+static ARROWS: LazyLock<Arrows> = LazyLock::new(|| arrows::arrows(&SOURCE));
+
+/// The studies.
+const STUDIES: Places = &["run/src/", "evaluate/src/", "instr/src/", "marker/src/", "uarch/src/", "ab/src/"];
+
+/// The library: all that users of the crate `cyclescope` call.
+const LIBRARY: Places = &[
+    "core/src/",
+    "code/src/",
+    "exec/src/",
+    "measure/src/",
+    "run/src/",
+    "evaluate/src/",
+    "instr/src/",
+    "marker/src/",
+    "uarch/src/",
+    "ab/src/",
+    "doctor/src/",
+    "plot/src/",
+    "cyclescope/src/",
+];
+
+/// What comments of the library claim. Whoever else does it has a reason beside its name.
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "only the runner and executors build batches",
+        act: Act::Builds("Batch"),
+        within: LIBRARY,
+        by: &["exec/src/", "measure/src/schedule.rs"],
+    },
+    Claim {
+        text: "only the runner and executors run batches",
+        act: Act::Names("exec/src/batch.rs", "Batch"),
+        within: LIBRARY,
+        by: &[
+            "exec/src/",
+            "measure/src/schedule.rs",
+            // Evidence stands between the runner and an executor.
+            "measure/src/result/",
+            // Two CPUs that exchange messages run a batch each at the same time.
+            "uarch/src/remotes.rs",
+        ],
+    },
+    Claim {
+        text: "only the runner has samples handed over while a batch runs",
+        act: Act::Calls("stream"),
+        within: LIBRARY,
+        by: &["exec/src/", "measure/src/schedule.rs", "measure/src/result/recording.rs"],
+    },
+    Claim {
+        text: "only the policy beside a busy sibling pauses a measurement",
+        act: Act::Calls("pause"),
+        within: LIBRARY,
+        // A recording hands the pause on.
+        by: &["measure/src/sibling.rs", "measure/src/result/recording.rs"],
+    },
+    Claim {
+        text: "only the policy beside a busy sibling leaves out what was shared",
+        act: Act::Calls("is_alone"),
+        within: LIBRARY,
+        by: &[
+            "measure/src/sibling.rs",
+            // Of the width of one core beside another.
+            "doctor/src/siblings.rs",
+            // Rounds next to a shared one are left out too.
+            "evaluate/src/resolution/ruled.rs",
+            // Shared rounds are kept apart until all passes are done.
+            "instr/src/experiments/timing.rs",
+            // How much of the time it was shared.
+            "uarch/src/conditions.rs",
+        ],
+    },
+    Claim {
+        text: "only the ruler reads raw samples in core cycles",
+        act: Act::Names("exec/src/batch.rs", "Sample"),
+        within: LIBRARY,
+        by: &[
+            "exec/src/",
+            "measure/src/ruler/",
+            "measure/src/schedule.rs",
+            "measure/src/result/",
+            // The moments of rounds and of samples, in raw units.
+            "measure/src/rounds.rs",
+            "doctor/src/siblings.rs",
+            // The paper's figures, in raw units.
+            "evaluate/src/reader.rs",
+            "evaluate/src/sampling.rs",
+            "evaluate/src/trimmed.rs",
+            // Calls that a program counted in place of a time.
+            "marker/src/answered.rs",
+            "marker/src/user.rs",
+        ],
+    },
+    Claim {
+        text: "executors and benches compute no statistics",
+        act: Act::Uses(&["core/src/statistics/"]),
+        within: &["exec/src/", "marker/src/bench.rs"],
+        by: &[],
+    },
+    Claim {
+        text: "studies name no executor",
+        act: Act::Uses(&["exec/src/user/", "exec/src/kernel/", "sim/src/"]),
+        within: STUDIES,
+        by: &[
+            // Each of marker's benches has code that only its executor can hold.
+            "marker/src/catalog.rs",
+            "marker/src/kernel/",
+            "marker/src/user.rs",
+            // What the kernel module refuses is skipped for its reason.
+            "instr/src/experiments/ring_0.rs",
+            "instr/src/forms/privileged.rs",
+            "instr/src/forms/skip.rs",
+        ],
+    },
+    Claim {
+        text: "the library never prints",
+        act: Act::Invokes(&["print", "println", "eprint", "eprintln", "dbg"]),
+        within: LIBRARY,
+        by: &[],
+    },
+];
 
 #[test]
 fn no_files_use_each_other_in_a_circle() {
-    let circles: Vec<String> = ARROWS.values().flat_map(order::circles_of_files).collect();
-    assert!(ARROWS.len() > 15, "{} crates are few", ARROWS.len());
+    let circles = order::circles_of_files(&ARROWS);
+    assert!(SOURCE.roots.len() > 15, "{} crates are few", SOURCE.roots.len());
     assert!(circles.is_empty(), "{} circles of files:\n{}", circles.len(), circles.join("\n"));
 }
 
 #[test]
 fn no_rooms_use_each_other_in_a_circle() {
-    let rooms =
-        |(name, arrows): (&String, &Arrows)| order::circles_of_rooms(arrows, &Path::new(name).join("src"));
-    let circles: Vec<String> = ARROWS.iter().flat_map(rooms).collect();
+    let circles = order::circles_of_rooms(&ARROWS, Path::new(""));
     assert!(circles.is_empty(), "{} circles of rooms:\n{}", circles.len(), circles.join("\n"));
 }
 
 #[test]
 fn arrows_point_down_the_order_of_rooms() {
     for (name, floors) in ROOMS {
-        let found = order::upward(&ARROWS[*name], &Path::new(name).join("src"), floors);
+        let found = order::upward(&ARROWS, &Path::new(name).join("src"), floors);
         assert!(found.is_empty(), "{} faults in the order of {name}:\n{}", found.len(), found.join("\n"));
     }
 }
@@ -112,6 +228,17 @@ fn crates_need_those_below_them_alone() {
 
 #[test]
 fn nothing_simulated_is_shipped() {
-    let simulated: Vec<&String> = ARROWS.keys().filter(|name| needed(name).contains("sim")).collect();
+    let all = CRATES.iter().copied().flatten();
+    let simulated: Vec<&&str> = all.filter(|name| needed(name).contains("sim")).collect();
     assert!(simulated.is_empty(), "{simulated:?} ship simulated machines");
+}
+
+#[test]
+fn what_comments_claim_is_so() {
+    let mut found = Vec::new();
+    for claim in CLAIMS {
+        let faults = claims::broken(&SOURCE, &ARROWS, Path::new(""), claim);
+        found.extend((!faults.is_empty()).then(|| format!("{}:\n{}", claim.text, faults.join("\n"))));
+    }
+    assert!(found.is_empty(), "{} claims are false:\n{}", found.len(), found.join("\n"));
 }

@@ -1,20 +1,27 @@
 //! The check itself, on small crates with planted faults.
 
 use crate::arrows::{Arrows, arrows};
+use crate::claims::{Act, Claim, Places, broken};
 use crate::order::{circles_of_files, circles_of_rooms, upward};
 use crate::source::Source;
-use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The arrows of a crate of these files, `lib.rs` among them.
-fn planted(files: &[(&str, &str)]) -> Arrows {
+/// A crate of these files, `lib.rs` among them.
+fn source(files: &[(&str, &str)]) -> Source {
     let read = |file: &Path| {
         files
             .iter()
             .find(|(name, _)| Path::new("src").join(name) == file)
             .map(|(_, text)| (*text).to_string())
     };
-    arrows(&Source::read(Path::new("src/lib.rs"), &read), &BTreeSet::new())
+    let mut source = Source::default();
+    source.read("planted", Path::new("src/lib.rs"), &read);
+    source
+}
+
+/// Its arrows.
+fn planted(files: &[(&str, &str)]) -> Arrows {
+    arrows(&source(files))
 }
 
 /// The names that one file takes from another.
@@ -143,4 +150,49 @@ fn an_arrow_up_is_found_and_one_down_is_not() {
     assert!(upward(&arrows, Path::new("src"), &[&["roof"], &["ground"]]).is_empty());
     let unplaced = upward(&arrows, Path::new("src"), &[&["roof"]]);
     assert_eq!(unplaced, ["the room ground has no place in the order of rooms"]);
+}
+
+/// Two studies, of which one does everything that it must not.
+const HOUSE: &[(&str, &str)] = &[
+    ("lib.rs", "mod executor; mod runner; mod study;"),
+    ("executor/mod.rs", "pub mod user; pub struct Batch { pub rounds: u32 } impl Batch { pub fn pause(&self) {} }"),
+    ("executor/user.rs", "pub struct User;"),
+    (
+        "runner.rs",
+        "use crate::executor::Batch; pub fn run() { let batch = Batch { rounds: 1 }; batch.pause(); }
+         #[cfg(test)] mod tests { fn f() { println!(\"a test may\") } }",
+    ),
+    ("study/mod.rs", "mod good; mod bad;"),
+    ("study/good.rs", "pub fn f() { crate::runner::run() }"),
+    (
+        "study/bad.rs",
+        "use crate::executor::{Batch, user::User};
+         pub fn f(_: User) { assert!(Batch { rounds: 2 }.rounds == 2); Batch { rounds: 3 }.pause(); print!(\"\") }",
+    ),
+];
+
+/// What breaks a claim there.
+fn faults(act: Act, within: Places, by: Places) -> Vec<String> {
+    let source = source(HOUSE);
+    broken(&source, &arrows(&source), Path::new("src"), &Claim { text: "planted", act, within, by })
+}
+
+#[test]
+fn a_false_claim_is_found_with_file_and_name() {
+    let runner: Places = &["runner.rs"];
+    assert_eq!(faults(Act::Builds("Batch"), &[], runner), ["  study/bad.rs: Batch"]);
+    assert_eq!(faults(Act::Calls("pause"), &[], runner), ["  study/bad.rs: pause"]);
+    assert_eq!(faults(Act::Invokes(&["print", "println"]), &[], &[]), ["  study/bad.rs: print"]);
+    let named = faults(Act::Names("executor/mod.rs", "Batch"), &[], runner);
+    assert_eq!(named, ["  study/bad.rs: Batch of executor/mod.rs"]);
+    let used = faults(Act::Uses(&["executor/user.rs"]), &["study/"], &[]);
+    assert_eq!(used, ["  study/bad.rs: User of executor/user.rs"]);
+}
+
+#[test]
+fn a_true_claim_is_not_and_an_exception_that_nothing_needs_is() {
+    assert!(faults(Act::Builds("Batch"), &[], &["runner.rs", "study/"]).is_empty());
+    assert!(faults(Act::Builds("Batch"), &["study/good.rs"], &[]).is_empty());
+    let unneeded = faults(Act::Builds("Batch"), &[], &["runner.rs", "study/bad.rs", "study/good.rs"]);
+    assert_eq!(unneeded, ["  study/good.rs: an exception that nothing needs"]);
 }

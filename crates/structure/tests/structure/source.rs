@@ -34,8 +34,10 @@ pub struct Function {
 /// One module: a file, or an inline module of one.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// Its path from the crate's root; empty for the root.
+    /// Its path, which begins with the crate's name.
     pub path: Segments,
+    /// The crate's root module.
+    pub root: usize,
     /// Where its text is.
     pub file: PathBuf,
     /// The module around it.
@@ -52,29 +54,35 @@ pub struct Module {
     pub functions: Vec<Function>,
     /// Names of methods that its code calls.
     pub called: Vec<String>,
+    /// Types of which it builds values by their fields.
+    pub built: Vec<Segments>,
+    /// Macros that it calls.
+    pub invoked: Vec<Segments>,
 }
 
-/// A crate's modules; the first is its root.
+/// The modules of crates.
 #[derive(Debug, Default)]
 pub struct Source {
     /// Parents before children.
     pub modules: Vec<Module>,
+    /// The root modules, by the names by which other crates use them.
+    pub roots: BTreeMap<String, usize>,
 }
 
 impl Source {
-    /// Reads the crate whose root module is the file `root`. `read` returns a file's text, or `None` where there is
+    /// Reads a crate of this name, whose root module is the file `root`. `read` returns a file's text, or `None` where there is
     /// no such file.
     ///
     /// # Panics
     ///
     /// If a module has no file, or a file is no Rust.
-    pub fn read(root: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Source {
-        let mut source = Source::default();
+    pub fn read(&mut self, name: &str, root: &Path, read: &dyn Fn(&Path) -> Option<String>) {
         let folder = root.parent().expect("the root file is in a folder").to_path_buf();
-        let module = Module { file: root.to_path_buf(), ..Module::default() };
+        let (path, root_index) = (vec![name.to_string()], self.modules.len());
+        let module = Module { path, root: root_index, file: root.to_path_buf(), ..Module::default() };
         let items = parse(root, &read(root).expect("the crate has its root file"));
-        source.add(Place { folder, read }, module, &items);
-        source
+        self.roots.insert(name.to_string(), root_index);
+        self.add(Place { folder, read }, module, &items);
     }
 
     fn add(&mut self, place: Place<'_>, module: Module, items: &[syn::Item]) -> usize {
@@ -96,6 +104,8 @@ impl Source {
         module.handed_on = reader.module.handed_on;
         module.functions = reader.module.functions;
         module.called = reader.module.called;
+        module.built = reader.module.built;
+        module.invoked = reader.module.invoked;
         index
     }
 
@@ -115,7 +125,8 @@ impl Source {
                 (file, items)
             }
         };
-        let module = Module { path, file, parent: Some(parent), ..Module::default() };
+        let root = self.modules[parent].root;
+        let module = Module { path, root, file, parent: Some(parent), ..Module::default() };
         self.add(Place { folder, read: place.read }, module, &items)
     }
 }
@@ -194,7 +205,8 @@ impl Reader {
         if public { &mut self.module.handed_on } else { &mut self.module.used }.push(path);
     }
 
-    /// Macros have no syntax of their own: every `a::b::c` in one is taken for a path, every `.name` for a call.
+    /// Macros have no syntax of their own: every `a::b::c` in one is taken for a path, every `.name` for a call, every
+    /// `a::b {` for a value.
     fn scan(&mut self, tokens: proc_macro2::TokenStream) {
         use proc_macro2::TokenTree::{Group, Ident, Punct};
         let mut path: Segments = Vec::new();
@@ -214,6 +226,9 @@ impl Reader {
                 }
                 Punct(punct) => before = (before.1, punct.as_char()),
                 Group(group) => {
+                    if group.delimiter() == proc_macro2::Delimiter::Brace && !path.is_empty() {
+                        self.module.built.push(path.clone());
+                    }
                     self.scan(group.stream());
                     before = (' ', ' ');
                 }
@@ -277,8 +292,14 @@ impl<'ast> Visit<'ast> for Reader {
         visit::visit_expr_method_call(self, call);
     }
 
+    fn visit_expr_struct(&mut self, value: &'ast syn::ExprStruct) {
+        self.module.built.push(segments(&value.path));
+        visit::visit_expr_struct(self, value);
+    }
+
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
         self.module.used.push(segments(&called.path));
+        self.module.invoked.push(segments(&called.path));
         self.scan(called.tokens.clone());
     }
 
