@@ -1,0 +1,16 @@
+//! Options of `replay`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// A directory that --evidence wrote
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Measure again on this machine, with the same code, plan and seed; --clock, --cpu, --seed, --quick and
+    /// --evidence apply only then
+    #[arg(long)]
+    pub measure: bool,
+}

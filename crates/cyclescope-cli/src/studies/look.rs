@@ -1,0 +1,16 @@
+//! The look of a result that is more than a table of its lines.
+
+use crate::output::Output;
+use crate::output::failure::Failure;
+use crate::output::plots::Plots;
+use serde_json::Value;
+
+/// How a study's result looks where it is not a table of its lines alone.
+pub struct Look {
+    /// The study's name.
+    pub study: &'static str,
+    /// Prints its lines as text.
+    pub text: fn(&[Value], &mut Output) -> Result<(), Failure>,
+    /// Draws its lines.
+    pub draw: fn(&[Value], &Plots) -> Result<(), Failure>,
+}
