@@ -1,8 +1,8 @@
 //! Options of `evaluate`.
 
+use super::exports::ExportArgs;
 use super::number::{HOW, seconds};
 use clap::Args;
-use std::path::PathBuf;
 
 /// Options of `evaluate`.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub struct EvaluateArgs {
     /// Print each ensemble too (with --json)
     #[arg(help_heading = "What to print", long)]
     pub series: bool,
-    /// Draw minima, variances and resolution of each method as SVG files in this directory
-    #[arg(help_heading = "What to print", long, value_name = "DIR")]
-    pub plots: Option<PathBuf>,
+    /// Pictures.
+    #[command(flatten, next_help_heading = "What to print")]
+    pub exports: ExportArgs,
 }

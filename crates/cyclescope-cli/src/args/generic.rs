@@ -1,6 +1,7 @@
 //! Options of studies that take nothing but the names of their subjects.
 
 use super::common::Common;
+use super::exports::ExportArgs;
 use clap::{ArgMatches, Args, FromArgMatches};
 use cyclescope::study::StudyInfo;
 use std::path::PathBuf;
@@ -20,21 +21,9 @@ pub struct GenericArgs {
     /// Go on with a file that was interrupted; options that are given must match it, the others are read from it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "list"])]
     pub resume: Option<PathBuf>,
-    /// The directory of graphs, of a study that has some.
-    #[arg(skip)]
-    pub plots: Option<PathBuf>,
-}
-
-/// The option of studies that have graphs.
-#[derive(Debug, Args)]
-struct PlotsArgs {
-    /// Draw the result as SVG files in this directory
-    #[arg(long, value_name = "DIR", conflicts_with = "list")]
-    plots: Option<PathBuf>,
-}
-
-fn has_graphs(study: &str) -> bool {
-    study == "uarch"
+    /// Pictures, of a study that has some.
+    #[command(flatten)]
+    pub exports: ExportArgs,
 }
 
 /// A command line with a command for each of these studies that has no front of its own.
@@ -42,7 +31,6 @@ pub fn with_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Com
     let plain = studies.iter().filter(|study| study.plain.is_some());
     plain.fold(command, |command, study| {
         let own = GenericArgs::augment_args(clap::Command::new(study.name));
-        let own = if has_graphs(study.name) { PlotsArgs::augment_args(own) } else { own };
         command.subcommand(own.about(study.about))
     })
 }
@@ -56,9 +44,6 @@ pub fn chosen(
     let Some(study) = studies.iter().find(|study| study.name == name && study.plain.is_some()) else {
         return Ok(None);
     };
-    let (common, mut args) = (Common::from_arg_matches(options)?, GenericArgs::from_arg_matches(options)?);
-    if has_graphs(name) {
-        args.plots = PlotsArgs::from_arg_matches(options)?.plots;
-    }
+    let (common, args) = (Common::from_arg_matches(options)?, GenericArgs::from_arg_matches(options)?);
     Ok(Some((*study, common, args)))
 }

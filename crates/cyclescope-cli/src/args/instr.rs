@@ -1,5 +1,6 @@
 //! Options of `instr`.
 
+use super::exports::ExportArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -46,10 +47,7 @@ pub struct InstrArgs {
     /// Resume an interrupted survey; options that are given must match the file, the others are read from it
     #[arg(help_heading = WHERE, long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Also write the table as CSV
-    #[arg(help_heading = WHERE, long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Also write the table as Markdown
-    #[arg(help_heading = WHERE, long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    /// Files of the table.
+    #[command(flatten, next_help_heading = WHERE)]
+    pub exports: ExportArgs,
 }

@@ -1,5 +1,6 @@
 //! Options of `marker`.
 
+use super::exports::ExportArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -44,7 +45,7 @@ pub struct MarkerArgs {
     /// Print what each design was compiled to, with and without the marker, and which instructions are on which path
     #[arg(help_heading = WHAT, long)]
     pub assembly: bool,
-    /// Draw the costs in each context as an SVG file in this directory
-    #[arg(help_heading = WHAT, long, value_name = "DIR")]
-    pub plots: Option<PathBuf>,
+    /// Pictures.
+    #[command(flatten, next_help_heading = WHAT)]
+    pub exports: ExportArgs,
 }

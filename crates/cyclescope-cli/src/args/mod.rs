@@ -7,6 +7,7 @@ mod clock;
 mod common;
 mod compare;
 mod evaluate;
+mod exports;
 mod generic;
 pub mod grammar;
 mod instr;
@@ -29,6 +30,7 @@ pub use clock::ClockArgs;
 pub use common::{Common, find_clock};
 pub use compare::CompareArgs;
 pub use evaluate::EvaluateArgs;
+pub use exports::ExportArgs;
 pub use generic::GenericArgs;
 #[cfg(test)]
 pub use generic::{chosen, with_commands};

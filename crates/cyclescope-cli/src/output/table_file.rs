@@ -4,7 +4,7 @@ use crate::output::failure::Failure;
 use std::path::Path;
 
 /// Fails early where a table could not be written after hours.
-pub fn writable(path: &Path) -> Result<(), Failure> {
+pub fn require_writable(path: &Path) -> Result<(), Failure> {
     use rustix::fs::{Access, access};
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -20,13 +20,8 @@ pub fn writable(path: &Path) -> Result<(), Failure> {
     Err(Failure::usage(text, Some("name a file where you may write")))
 }
 
-/// Writes a table to a file, where one is wanted.
-pub fn export_to(
-    path: Option<&Path>,
-    write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>,
-) -> Result<(), Failure> {
-    let Some(path) = path else { return Ok(()) };
-    let mut bytes = Vec::new();
-    let written = write(&mut bytes).and_then(|()| std::fs::write(path, bytes));
-    written.map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
+/// Writes a table to a file.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes)
+        .map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
 }

@@ -1,48 +1,50 @@
 //! One driver for all studies: measures, prints, keeps evidence and result files, draws, and computes all of it again.
 //!
-//! A command turns its options into a study and has a [`Front`]: how the result looks as text, what is drawn, which
-//! exit code it means. Everything else is here.
+//! A command turns its options into a study and has a [`StudyView`]: what the result is as text, as tables and as pictures,
+//! and which exit code it means. Everything else is here.
 
-use crate::args::Common;
+use crate::args::{Common, ExportArgs};
 use crate::output::Output;
+use crate::output::exporter::Exporter;
 use crate::output::failure::{Failure, warn};
-use crate::output::plots::Plots;
+use crate::output::formats::{JSON, TEXT};
+use crate::output::report::{Picture, Report, table_of_lines};
 use crate::process::interrupt;
 use crate::session::background_load::{self, BackgroundLoad};
 use crate::session::evidence::{Place, unwritten};
 use crate::session::executor::warn_of_neighbours;
-use crate::session::follower::{Ended, Follower};
+use crate::session::follower::{Ended, Follower, Kept};
 use crate::session::result_file::ResultFile;
 use cyclescope::error::Error;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;
 use cyclescope::result::answers::Answers;
 use cyclescope::result::container::Evidence;
-use cyclescope::study::{Stop, Study};
-use std::path::Path;
+use cyclescope::study::{Stop, Study, TextTable};
+use serde_json::Value;
 use std::rc::Rc;
 
 /// A command's functions for its study beyond the contract of all studies.
-pub trait Front {
+pub trait StudyView {
     /// The study.
     type Study: Study;
 
     /// Prints the result as text; of a study that ended early, a part of it.
     fn text(&self, study: &Self::Study, output: &mut Output) -> Result<(), Failure>;
 
-    /// Draws the result.
-    fn draw(&self, _study: &Self::Study, _plots: &mut Plots) -> Result<(), Failure> {
-        Ok(())
+    /// All figures of the result as a table; none where its lines are the table.
+    fn table(&self, _study: &Self::Study) -> Option<TextTable> {
+        None
     }
 
-    /// Whether [`Front::export`] writes anything.
-    fn exports(&self) -> bool {
-        false
+    /// A table of few columns, for people; none where it is the table of all figures.
+    fn summary(&self, _study: &Self::Study) -> Option<TextTable> {
+        None
     }
 
-    /// Writes further files, when everything is printed.
-    fn export(&self, _study: &Self::Study) -> Result<(), Failure> {
-        Ok(())
+    /// Pictures of the result, made on this machine.
+    fn pictures(&self, _study: &Self::Study, _machine: &str) -> Vec<Picture> {
+        Vec::new()
     }
 
     /// The exit code of the result.
@@ -71,8 +73,10 @@ pub struct Order<'a> {
     pub place: Option<Place<'a>>,
     /// The result file.
     pub file: Option<ResultFile>,
-    /// The directory of graphs.
-    pub plots: Option<&'a Path>,
+    /// What is printed instead of text.
+    pub printed: Option<&'static dyn Exporter>,
+    /// Files of other formats.
+    pub exports: ExportArgs,
     /// What runs on other CPUs meanwhile.
     pub beside: BackgroundLoad,
 }
@@ -82,32 +86,36 @@ impl<'a> Order<'a> {
     pub fn new(common: &'a Common, machine: &'a Machine, repro: &'a str) -> Result<Order<'a>, Failure> {
         let place = Place::prepare(common)?;
         let beside = BackgroundLoad::new(common, machine)?;
-        Ok(Order { machine, repro, place, file: None, plots: None, beside })
+        let (printed, exports) = (None, ExportArgs::default());
+        Ok(Order { machine, repro, place, file: None, printed, exports, beside })
     }
 }
 
 /// Measures and reports. Returns the exit code.
-pub fn drive<F: Front>(
-    front: &F,
-    study: &mut F::Study,
+pub fn drive<V: StudyView>(
+    view: &V,
+    study: &mut V::Study,
     order: Order,
     output: &mut Output,
 ) -> Result<u8, Failure> {
-    let Order { machine, repro, place, file, plots, beside } = order;
-    let mut plots = plots.map(|directory| Plots::new(directory, &machine.cpu.name())).transpose()?;
+    let Order { machine, repro, place, file, printed, exports, beside } = order;
+    let printed = if output.is_json() { &JSON } else { printed.unwrap_or(&TEXT) };
+    exports.prepare()?;
     let evidence = place.as_ref().map(|place| begin(place, study, repro, machine)).transpose()?;
     let answers = evidence.clone().map_or_else(Answers::live, Answers::kept);
-    let files = plots.is_some() || front.exports();
-    let mut follower = Follower::new(output, evidence.clone(), place.as_ref(), file, files);
+    let (kept, wanted) =
+        (Kept { evidence: evidence.clone(), place: place.as_ref(), file }, !exports.is_empty());
+    let mut follower = Follower::new(output, printed, kept, wanted);
     let running = beside.start()?;
     let ended = study.measure(&answers, &mut follower);
     let beside = running.end();
-    let Ended { unprinted, failure } = follower.finish(ended.is_ok());
+    let Ended { unprinted, failure, lines } = follower.finish(ended.is_ok());
     if let Some(lock) = study.lock_state() {
         warn_of_neighbours(lock, machine.target_cpu());
     }
     // Of a study that ended early that is what was complete.
-    let drawn = plots.as_mut().map_or(Ok(()), |plots| front.draw(study, plots));
+    let report = Viewed { view, study: &*study, machine: &machine.cpu.name(), lines: &lines };
+    let drawn = exports.write(&report, true);
     if let (Err(_), Err(failure)) = (&ended, &beside) {
         // What ended the study is reported; this may be why.
         warn(failure.text());
@@ -115,17 +123,18 @@ pub fn drive<F: Front>(
     match ended {
         Ok(()) => {}
         Err(Stop::Asked) => return Err(failure.unwrap_or(Failure::ClosedPipe)),
-        Err(Stop::Failed(error)) => return Err(front.failure(study, error)),
+        Err(Stop::Failed(error)) => return Err(view.failure(study, error)),
     }
     interrupt::farewell(None);
     // One file that fails costs no other; the first failure is reported.
-    let printed = unprinted.map_or_else(|| print(front, study, output), Err);
-    let exported = front.export(study);
+    let printed =
+        unprinted.map_or_else(|| printed.print(&report, output).and_then(|()| output.finish()), Err);
+    let exported = exports.write(&report, false);
     let kept = evidence.map_or(Ok(()), |evidence| evidence.finish().map_err(unwritten));
     let beside =
         beside.and_then(|records| background_load::print(&records, output).and_then(|()| output.finish()));
     exported.and(drawn).and(kept).and(printed).and(beside)?;
-    Ok(front.exit(study))
+    Ok(view.exit(study))
 }
 
 fn begin(place: &Place, study: &impl Study, repro: &str, machine: &Machine) -> Result<Rc<Evidence>, Failure> {
@@ -135,9 +144,28 @@ fn begin(place: &Place, study: &impl Study, repro: &str, machine: &Machine) -> R
     Ok(evidence)
 }
 
-fn print<F: Front>(front: &F, study: &F::Study, output: &mut Output) -> Result<(), Failure> {
-    if !output.is_json() {
-        front.text(study, output)?;
+/// A result of a study as exporters see it.
+struct Viewed<'a, V: StudyView> {
+    view: &'a V,
+    study: &'a V::Study,
+    machine: &'a str,
+    lines: &'a [Value],
+}
+
+impl<V: StudyView> Report for Viewed<'_, V> {
+    fn text(&self, output: &mut Output) -> Result<(), Failure> {
+        self.view.text(self.study, output)
     }
-    output.finish()
+
+    fn table(&self) -> TextTable {
+        self.view.table(self.study).unwrap_or_else(|| table_of_lines(self.lines))
+    }
+
+    fn summary(&self) -> TextTable {
+        self.view.summary(self.study).unwrap_or_else(|| self.table())
+    }
+
+    fn pictures(&self) -> Vec<Picture> {
+        self.view.pictures(self.study, self.machine)
+    }
 }

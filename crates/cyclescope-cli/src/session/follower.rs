@@ -1,6 +1,7 @@
 //! Follows a study: keeps each line of its result, prints it, draws the bar.
 
 use crate::output::Output;
+use crate::output::exporter::Exporter;
 use crate::output::failure::{Failure, warn};
 use crate::process::interrupt;
 use crate::session::evidence;
@@ -9,6 +10,7 @@ use crate::session::progress::Progress;
 use crate::session::result_file::ResultFile;
 use cyclescope::result::container::{Evidence, Writer};
 use cyclescope::study::{Follow, Progress as Standing, Record, Role};
+use serde_json::Value;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -19,44 +21,57 @@ const CHECKPOINT: Duration = Duration::from_secs(5);
 /// Receives the records of a study: prints them, and writes evidence and result file.
 pub struct Follower<'a> {
     output: &'a mut Output,
-    evidence: Option<Rc<Evidence>>,
-    place: Option<&'a Place<'a>>,
+    printed: &'a dyn Exporter,
+    kept: Kept<'a>,
     /// When the evidence was last made readable.
     checked: Instant,
-    file: Option<ResultFile>,
-    /// Whether files are wanted, so that the study goes on where nothing can be printed.
+    /// Whether the lines are wanted in other files.
+    collects: bool,
+    /// Whether any files are wanted, so that the study goes on where nothing can be printed.
     files: bool,
     progress: Option<Progress>,
     ended: Ended,
 }
 
-/// What went wrong while a study was followed.
+/// Where a study is kept while it is measured.
+#[derive(Default)]
+pub struct Kept<'a> {
+    /// Its evidence.
+    pub evidence: Option<Rc<Evidence>>,
+    /// Where that goes.
+    pub place: Option<&'a Place<'a>>,
+    /// The result file.
+    pub file: Option<ResultFile>,
+}
+
+/// How a study that was followed ended.
 #[derive(Default)]
 pub struct Ended {
     /// Why nothing can be printed any more.
     pub unprinted: Option<Failure>,
     /// What ended the study.
     pub failure: Option<Failure>,
+    /// Its lines, where other files want them.
+    pub lines: Vec<Value>,
 }
 
 impl<'a> Follower<'a> {
-    /// Begins. `files`: whether files beside evidence and result file are wanted.
+    /// Begins. `collects`: whether files beside evidence and result file are wanted.
     pub fn new(
         output: &'a mut Output,
-        evidence: Option<Rc<Evidence>>,
-        place: Option<&'a Place<'a>>,
-        file: Option<ResultFile>,
-        files: bool,
+        printed: &'a dyn Exporter,
+        kept: Kept<'a>,
+        collects: bool,
     ) -> Follower<'a> {
-        let files = files || evidence.is_some() || file.is_some();
+        let files = collects || kept.evidence.is_some() || kept.file.is_some();
         let (checked, ended) = (Instant::now(), Ended::default());
-        Follower { output, evidence, place, checked, file, files, progress: None, ended }
+        Follower { output, printed, kept, checked, collects, files, progress: None, ended }
     }
 
     /// Ends it. Of a study that is complete nothing is left to resume.
     pub fn finish(mut self, complete: bool) -> Ended {
         self.progress = None;
-        match (self.file, &self.evidence) {
+        match (self.kept.file, &self.kept.evidence) {
             (Some(file), _) if complete => file.finish(),
             (_, Some(evidence)) if !complete => {
                 evidence.keep(Writer::checkpoint);
@@ -86,7 +101,7 @@ impl<'a> Follower<'a> {
 
     fn take(&mut self, record: &Record) -> Result<(), Failure> {
         // First the files: what they have is not lost where nothing can be printed.
-        if let Some(file) = &mut self.file {
+        if let Some(file) = &mut self.kept.file {
             if record.role == Role::Part {
                 file.append(&record.line)?;
             }
@@ -94,14 +109,18 @@ impl<'a> Follower<'a> {
                 interrupt::farewell(file.announce());
             }
         }
-        if let Some(evidence) = &self.evidence {
+        if let Some(evidence) = &self.kept.evidence {
             evidence.keep(|writer| writer.line_of_result(&record.line));
         }
         self.checkpoint();
-        if !self.output.is_json() || self.ended.unprinted.is_some() {
+        if self.collects {
+            self.ended.lines.extend(serde_json::from_str::<Value>(&record.line));
+        }
+        if !self.printed.prints_lines() || self.ended.unprinted.is_some() {
             return Ok(());
         }
-        let printed = Follower::aside(self.progress.as_ref(), || self.output.json(&record.line));
+        let print = || self.printed.line(&record.line, self.output);
+        let printed = Follower::aside(self.progress.as_ref(), print);
         match printed {
             Err(failure) if self.files => {
                 self.ended.unprinted = Some(failure);
@@ -113,17 +132,17 @@ impl<'a> Follower<'a> {
 
     /// Makes the evidence readable up to here, from time to time.
     fn checkpoint(&mut self) {
-        let Some(evidence) = &self.evidence else { return };
+        let Some(evidence) = &self.kept.evidence else { return };
         if self.checked.elapsed() >= CHECKPOINT {
             evidence.keep(Writer::checkpoint);
-            if let Some(Err(reason)) = self.place.map(Place::require_space) {
+            if let Some(Err(reason)) = self.kept.place.map(Place::require_space) {
                 evidence.give_up(reason);
             }
             self.checked = Instant::now();
         }
         if evidence.has_failed() {
             Follower::aside(self.progress.as_ref(), || warn(evidence::NO_LONGER));
-            self.evidence = None;
+            self.kept.evidence = None;
         }
     }
 }
@@ -144,7 +163,7 @@ impl Follow for Follower<'_> {
     }
 
     fn part(&mut self, part: &dyn Fn() -> String) -> ControlFlow<()> {
-        let result = self.file.as_mut().map_or(Ok(()), |file| file.keep(&part()));
+        let result = self.kept.file.as_mut().map_or(Ok(()), |file| file.keep(&part()));
         self.flow(result)
     }
 }
@@ -152,6 +171,7 @@ impl Follow for Follower<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::formats::TEXT;
 
     #[test]
     fn what_lets_a_study_be_resumed_goes_when_it_is_complete() {
@@ -159,7 +179,8 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let file = ResultFile::create(&folder.path().join("a"), "instr", true).unwrap();
             let mut output = Output::new(false);
-            let mut follower = Follower::new(&mut output, None, None, Some(file), false);
+            let kept = Kept { file: Some(file), ..Kept::default() };
+            let mut follower = Follower::new(&mut output, &TEXT, kept, false);
             assert!(follower.record(Record::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
             assert!(follower.part(&|| "1".to_string()).is_continue());
             follower.finish(complete);

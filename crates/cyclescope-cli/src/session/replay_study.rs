@@ -3,7 +3,7 @@
 use crate::output::Output;
 use crate::output::failure::{Failure, warn};
 use crate::output::words::plural;
-use crate::session::driver::Front;
+use crate::session::driver::StudyView;
 use cyclescope::error::{Error, RunError};
 use cyclescope::result::answers::Answers;
 use cyclescope::result::container::{Container, ContainerError, Lines};
@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 
 /// Takes the course of a study again over its evidence, prints what it finds, and fails where that is not what was
 /// printed then. Of a study that was ended early this is what was complete.
-pub fn again<F: Front>(front: &F, container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    let mut study = F::Study::restore(container)?;
+pub fn replay<V: StudyView>(view: &V, container: &Container, output: &mut Output) -> Result<u8, Failure> {
+    let mut study = V::Study::restore(container)?;
     let answers = Answers::recorded(container)?;
     let finished = container.manifest.finished;
     let mut again = Again {
@@ -48,15 +48,15 @@ pub fn again<F: Front>(front: &F, container: &Container, output: &mut Output) ->
         differing.push("further answers are there".to_string());
     }
     match output.is_json() {
-        true => front.replayed(&study, output)?,
-        false => front.text(&study, output)?,
+        true => view.replayed(&study, output)?,
+        false => view.text(&study, output)?,
     }
     if differing.is_empty() {
         if !output.is_json() {
             output.line("\nThese are the figures stored with the readings.")?;
         }
         output.finish()?;
-        return Ok(front.exit(&study));
+        return Ok(view.exit(&study));
     }
     output.finish()?;
     let text = format!("the readings give another result than the stored one: {}", differing.join(", "));

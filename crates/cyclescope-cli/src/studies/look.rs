@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 use crate::output::failure::Failure;
-use crate::output::plots::Plots;
+use crate::output::report::Picture;
 use serde_json::Value;
 
 /// How a study's result looks where it is not a table of its lines alone.
@@ -11,6 +11,6 @@ pub struct Look {
     pub study: &'static str,
     /// Prints its lines as text.
     pub text: fn(&[Value], &mut Output) -> Result<(), Failure>,
-    /// Draws its lines.
-    pub draw: fn(&[Value], &Plots) -> Result<(), Failure>,
+    /// Pictures of its lines, made on this machine.
+    pub pictures: fn(&[Value], &str) -> Vec<Picture>,
 }

@@ -18,6 +18,7 @@ mod uarch;
 mod versus;
 
 pub use contract::{Follow, Progress, Record, Role, Stop, Study};
+pub use exported::{TextColumn, TextTable};
 pub use info::{Catalog, Entry, Plain, Selected, StudyInfo};
 pub use list::{ALL, replay};
 pub use resumed::{Head, Session};

@@ -1,6 +1,7 @@
 //! The paper's graphs of each method: minimum and variance by ensemble and by length of the code, and resolution by
 //! number of readings.
 
+use crate::output::report::Picture;
 use cyclescope::executor::DEFAULT;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::study::evaluate::ensemble::{Ensemble, Fraction};
@@ -9,16 +10,8 @@ use cyclescope::study::evaluate::resolution::{Body, Resolution, Staircase};
 use cyclescope::study::evaluate::{Candidate, Evaluate};
 use cyclescope::unit::Unit;
 
-/// A graph and the name of its file.
-pub struct Graph {
-    /// Without what the name ends with.
-    pub name: String,
-    /// What is drawn.
-    pub chart: Chart,
-}
-
 /// All graphs of what was found.
-pub fn of(study: &Evaluate) -> Vec<Graph> {
+pub fn pictures(study: &Evaluate) -> Vec<Picture> {
     let mut graphs = Graphs { machine: &study.around.cpu_model, all: Vec::new() };
     for found in study.found.iter().flat_map(|found| &found.methods) {
         graphs.resolution(found.candidate, &found.resolution);
@@ -31,12 +24,12 @@ pub fn of(study: &Evaluate) -> Vec<Graph> {
 struct Graphs<'a> {
     /// The line under each title begins with the machine.
     machine: &'a str,
-    all: Vec<Graph>,
+    all: Vec<Picture>,
 }
 
 impl Graphs<'_> {
     fn add(&mut self, name: String, chart: Chart) {
-        self.all.push(Graph { name, chart });
+        self.all.push(Picture::new(name, chart));
     }
 
     /// Minimum and variance of each ensemble.

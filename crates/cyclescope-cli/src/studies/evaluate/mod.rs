@@ -12,8 +12,9 @@ use crate::args::{Common, EvaluateArgs, find_clock};
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::page::Page;
-use crate::output::plots::Plots;
-use crate::session::driver::{Front, Order, drive};
+use crate::output::report::Picture;
+use crate::session::driver::{Order, StudyView, drive};
+use crate::session::replay_study;
 use cyclescope::clock::{self, Clock};
 use cyclescope::executor::{Capabilities, DEFAULT, OpenOptions};
 use cyclescope::machine::Machine;
@@ -45,18 +46,19 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     let repro = repro::evaluate(common, args, plan.seed);
     let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
     let mut study = Evaluate::new(machine.clone(), plan, options, repro.clone());
-    let plots = args.plots.as_deref();
-    let order = Order { plots, ..Order::new(common, &machine, &repro)? };
-    drive(&Look { draws: plots.is_some() }, &mut study, order, output)
+    let exports = args.exports.clone();
+    let view = EvaluateView { draws: exports.has(&["plots"]) };
+    let order = Order { exports, ..Order::new(common, &machine, &repro)? };
+    drive(&view, &mut study, order, output)
 }
 
 /// How `evaluate` looks.
-struct Look {
+struct EvaluateView {
     /// Whether graphs are drawn.
     draws: bool,
 }
 
-impl Front for Look {
+impl StudyView for EvaluateView {
     type Study = Evaluate;
 
     fn text(&self, study: &Evaluate, output: &mut Output) -> Result<(), Failure> {
@@ -76,20 +78,20 @@ impl Front for Look {
         sections::claims(&mut page, &found.claims)?;
         sections::verdicts(&mut page, found)?;
         if self.draws {
-            let count = graphs::of(study).len();
+            let count = graphs::pictures(study).len();
             page.row("graphs", &format!("{count} in the directory of --plots"))?;
         }
         Ok(())
     }
 
-    fn draw(&self, study: &Evaluate, plots: &mut Plots) -> Result<(), Failure> {
-        graphs::of(study).iter().try_for_each(|graph| plots.draw(&graph.name, &graph.chart.svg()))
+    fn pictures(&self, study: &Evaluate, _machine: &str) -> Vec<Picture> {
+        graphs::pictures(study)
     }
 }
 
 /// Computes an evaluation again from its evidence.
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    crate::session::replay_study::again(&Look { draws: false }, container, output)
+    replay_study::replay(&EvaluateView { draws: false }, container, output)
 }
 
 /// The timing methods of these names, each once; none for all of them.

@@ -10,9 +10,9 @@ use crate::args::{Common, GenericArgs};
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::page::{Page, print, table};
-use crate::output::plots::Plots;
+use crate::output::report::Picture;
 use crate::process::interrupt;
-use crate::session::driver::{Front, Order, drive};
+use crate::session::driver::{Order, StudyView, drive};
 use crate::session::evidence::unwritten;
 use crate::session::executor::{self, Code};
 use crate::session::replay_study;
@@ -99,9 +99,9 @@ pub fn generic_study(
         interrupt::farewell(file.announce());
     }
     let study = (plain.select)(Selected { subjects, plan, open, machine: &machine, memory, kept });
-    let order = Order { file, plots: args.plots.as_deref(), ..order };
-    let front = Table { plain, look: look(info.name) };
-    drive(&front, &mut Told::new(study), order, output)
+    let order = Order { file, exports: args.exports.clone(), ..order };
+    let view = Table { plain, look: look(info.name) };
+    drive(&view, &mut Told::new(study), order, output)
 }
 
 /// The file to resume, and what it has.
@@ -141,8 +141,8 @@ fn begun(
 /// Computes the result of a study without a front again; `None` where there is no such study.
 pub fn replay(container: &Container, output: &mut Output) -> Option<Result<u8, Failure>> {
     let study = StudyInfo::named(&container.manifest.origin.study)?;
-    let front = Table { plain: study.plain?, look: look(study.name) };
-    Some(replay_study::again(&front, container, output))
+    let view = Table { plain: study.plain?, look: look(study.name) };
+    Some(replay_study::replay(&view, container, output))
 }
 
 /// The subjects of these names in the study's order; without names all.
@@ -178,7 +178,7 @@ struct Table {
     look: Option<&'static Look>,
 }
 
-impl Front for Table {
+impl StudyView for Table {
     type Study = Told;
 
     fn text(&self, study: &Told, output: &mut Output) -> Result<(), Failure> {
@@ -199,8 +199,8 @@ impl Front for Table {
         lines().try_for_each(|line| page.row(&cell(&line[columns[0]]), &cell(&line[explanation])))
     }
 
-    fn draw(&self, study: &Told, plots: &mut Plots) -> Result<(), Failure> {
-        self.look.map_or(Ok(()), |look| (look.draw)(&study.lines, plots))
+    fn pictures(&self, study: &Told, machine: &str) -> Vec<Picture> {
+        self.look.map_or(Vec::new(), |look| (look.pictures)(&study.lines, machine))
     }
 }
 

@@ -10,9 +10,9 @@ use crate::args::repro;
 use crate::args::{Common, InstrArgs};
 use crate::output::Output;
 use crate::output::failure::Failure;
-use crate::output::table_file::{export_to, writable};
-use crate::session::driver::{Front, Order, drive};
+use crate::session::driver::{Order, StudyView, drive};
 use crate::session::executor::{self, Code};
+use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
 use crate::session::resume::refuse_evidence;
 use cyclescope::executor::Open;
@@ -21,6 +21,7 @@ use cyclescope::measure::Plan;
 use cyclescope::record::exit;
 use cyclescope::result::container::{Container, plain};
 use cyclescope::run::Request;
+use cyclescope::study::TextTable;
 use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::plan::{How, InstrPlan};
@@ -30,7 +31,6 @@ use cyclescope::study::instr::tables::export;
 use cyclescope::study::instr::tables::summary::Summary;
 use cyclescope::study::instr::{InstrStudy, Kept};
 use session::Resumed;
-use std::path::PathBuf;
 
 pub use cyclescope::study::instr::NAME;
 
@@ -61,7 +61,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
         listing::list(&forms, &machine, common.capabilities(&machine).ring, output)?;
         return Ok(exit::DONE);
     }
-    [&args.csv, &args.markdown].into_iter().flatten().try_for_each(|path| writable(path))?;
+    args.exports.check()?;
     let machine = common.machine()?;
     let bench = Bench::new(common, args, &machine)?;
     if args.explain.is_some() {
@@ -74,12 +74,9 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
 }
 
 /// How `instr` looks.
-struct Instr {
-    csv: Option<PathBuf>,
-    markdown: Option<PathBuf>,
-}
+struct Instr;
 
-impl Front for Instr {
+impl StudyView for Instr {
     type Study = InstrStudy;
 
     fn text(&self, study: &InstrStudy, output: &mut Output) -> Result<(), Failure> {
@@ -90,13 +87,12 @@ impl Front for Instr {
         }
     }
 
-    fn exports(&self) -> bool {
-        self.csv.is_some() || self.markdown.is_some()
+    fn table(&self, study: &InstrStudy) -> Option<TextTable> {
+        Some(export::table(study.rows.all()))
     }
 
-    fn export(&self, study: &InstrStudy) -> Result<(), Failure> {
-        export_to(self.csv.as_deref(), |out| export::csv(study.rows.all(), out))?;
-        export_to(self.markdown.as_deref(), |out| export::markdown(study.rows.all(), out))
+    fn summary(&self, study: &InstrStudy) -> Option<TextTable> {
+        Some(export::summary(study.rows.all()))
     }
 
     fn exit(&self, study: &InstrStudy) -> u8 {
@@ -111,7 +107,7 @@ impl Front for Instr {
 
 /// Computes a survey again from its evidence.
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    crate::session::replay_study::again(&Instr { csv: None, markdown: None }, container, output)
+    replay_study::replay(&Instr, container, output)
 }
 
 /// What measurements are made with.
@@ -201,9 +197,9 @@ impl<'a> Bench<'a> {
         let repro = repro::instr(common, args, self.plan.seed);
         let open = self.opening();
         let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, resumed.kept);
-        let front = Instr { csv: args.csv.clone(), markdown: args.markdown.clone() };
-        let order = Order { file, ..Order::new(common, self.machine, &repro)? };
-        drive(&front, &mut study, order, output)
+        let exports = args.exports.clone();
+        let order = Order { file, exports, ..Order::new(common, self.machine, &repro)? };
+        drive(&Instr, &mut study, order, output)
     }
 }
 

@@ -16,11 +16,12 @@ use crate::args::{Common, MarkerArgs};
 use crate::output::Output;
 use crate::output::failure::Failure;
 use crate::output::page::Page;
-use crate::output::plots::Plots;
+use crate::output::report::Picture;
 use crate::process::isolated::isolated;
-use crate::session::driver::{Front, Order, drive};
+use crate::session::driver::{Order, StudyView, drive};
 use crate::session::evidence::unwritten;
 use crate::session::executor::{self, Code};
+use crate::session::replay_study;
 use around::{Around, Libraries, Loaded};
 use bench::{Chosen, Wanted};
 use choose::Choice;
@@ -106,7 +107,7 @@ impl Ask<'_> {
     fn answer(&self, loaded: &Loaded, output: &mut Output) -> Result<u8, Failure> {
         let Ask { common, args, machine, .. } = *self;
         let repro = repro::marker(common, args, self.seed);
-        let order = Order { plots: args.plots.as_deref(), ..Order::new(common, machine, &repro)? };
+        let order = Order { exports: args.exports.clone(), ..Order::new(common, machine, &repro)? };
         let mut study = self.study(loaded, &repro)?;
         drive(&Marker { assembly: args.assembly }, &mut study, order, output)
     }
@@ -139,7 +140,7 @@ struct Marker {
     assembly: bool,
 }
 
-impl Front for Marker {
+impl StudyView for Marker {
     type Study = MarkerStudy;
 
     fn text(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
@@ -155,8 +156,8 @@ impl Front for Marker {
         if self.assembly { assembly::assembly(&mut page, records) } else { Ok(()) }
     }
 
-    fn draw(&self, study: &MarkerStudy, plots: &mut Plots) -> Result<(), Failure> {
-        study.found.as_ref().map_or(Ok(()), |found| plots::draw(plots, &found.records))
+    fn pictures(&self, study: &MarkerStudy, machine: &str) -> Vec<Picture> {
+        study.found.as_ref().map_or(Vec::new(), |found| plots::pictures(&found.records, machine))
     }
 
     fn exit(&self, study: &MarkerStudy) -> u8 {
@@ -178,7 +179,7 @@ impl Front for Marker {
 
 /// Computes a survey again from its evidence.
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    crate::session::replay_study::again(&Marker { assembly: false }, container, output)
+    replay_study::replay(&Marker { assembly: false }, container, output)
 }
 
 /// A cost computed again, kind `marker.replay`.

@@ -1,8 +1,7 @@
 //! A picture for each context: what each marker costs, in each state.
 
 use super::tables::names;
-use crate::output::failure::Failure;
-use crate::output::plots::Plots;
+use crate::output::report::Picture;
 use crate::output::words::quantity;
 use cyclescope::plot::{Axis, Bar, Bars, Group, Scale};
 use cyclescope::study::marker::record::MarkerRecord;
@@ -10,14 +9,13 @@ use cyclescope::study::marker::record::MarkerRecord;
 /// Costs above this many core cycles leave others no room on a linear axis.
 const LARGE: f64 = 20.0;
 
-/// Draws all of them.
-pub fn draw(plots: &mut Plots, records: &[MarkerRecord]) -> Result<(), Failure> {
-    for name in names(records) {
+/// All of them.
+pub fn pictures(records: &[MarkerRecord], machine: &str) -> Vec<Picture> {
+    let picture = |name: &str| {
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
-        let svg = picture(name, plots.machine(), &of).svg();
-        plots.draw(&format!("marker-{name}"), &svg)?;
-    }
-    Ok(())
+        Picture::new(format!("marker-{name}"), picture(name, machine, &of))
+    };
+    names(records).into_iter().map(picture).collect()
 }
 
 fn picture(context: &str, machine: &str, records: &[&MarkerRecord]) -> Bars {

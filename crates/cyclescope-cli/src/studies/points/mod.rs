@@ -11,9 +11,8 @@ use crate::args::{Common, RunArgs};
 use crate::input::target::Libraries;
 use crate::output::Output;
 use crate::output::failure::Failure;
-use crate::output::plots::Plots;
-use crate::output::table_file::{export_to, writable};
-use crate::session::driver::{Front, Order, drive};
+use crate::output::report::Picture;
+use crate::session::driver::{Order, StudyView, drive};
 use crate::session::evidence;
 use crate::session::executor::{self, Code};
 use crate::session::replay_study;
@@ -22,12 +21,14 @@ use crate::studies::run;
 use cyclescope::error::Error;
 use cyclescope::record::{ErrorRecord, exit};
 use cyclescope::result::container::{Container, plain};
-use cyclescope::study::points::{PointsStudy, csv};
+use cyclescope::study::TextTable;
+use cyclescope::study::points::{PointsStudy, table};
 use cyclescope::study::run::RunStudy;
 use prepared::prepare;
 use session::Resumed;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::path::Path;
 
 pub use cyclescope::study::points::NAME;
 
@@ -46,16 +47,13 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
         Some((common, args, words)) => (common, args, words.as_slice()),
         None => (common, args, words.as_slice()),
     };
-    let is_printed = args.points.csv.as_deref() == Some(Path::new("-"));
-    if is_printed && output.is_json() {
+    let mut exports = args.points.exports.clone();
+    let printed = exports.take_printed();
+    if printed.is_some() && output.is_json() {
         return Err(Failure::usage("--csv - and --json print the same table", Some("leave one of them out")));
     }
-    let front = Points {
-        csv: args.points.csv.clone(),
-        is_printed,
-        geometric: args.points.sweep.as_ref().is_some_and(|sweep| sweep.is_geometric),
-    };
-    args.points.csv.iter().filter(|_| !is_printed).try_for_each(|path| writable(path))?;
+    let view = Points { geometric: args.points.sweep.as_ref().is_some_and(|sweep| sweep.is_geometric) };
+    exports.check()?;
     let seed = common.chosen_seed();
     let common = &Common { seed: Some(seed), ..common.clone() };
     let asked = expand::expanded(args, words)?;
@@ -74,7 +72,7 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
         file.resumes_with(&session.command.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let repro = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
-    let order = Order { file, plots: args.points.plots.as_deref(), ..Order::new(common, &machine, &repro)? };
+    let order = Order { file, printed, exports, ..Order::new(common, &machine, &repro)? };
     let kept = resumed.kept;
     libraries.with(common.json, |loaded| {
         let points = prepared.iter().map(|point| point.course(common, &machine, loaded));
@@ -84,7 +82,7 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
         let code = if calls { Code::Functions } else { Code::Snippets };
         let open = executor::opening(common, &machine, plans().any(|plan| plan.clock.reads_counter()), code);
         let mut study = PointsStudy::new(session, points, facts, open, explained, kept);
-        drive(&front, &mut study, order, output)
+        drive(&view, &mut study, order, output)
     })
 }
 
@@ -99,36 +97,23 @@ fn explained(study: &RunStudy, error: Error) -> ErrorRecord {
 /// How points look.
 #[derive(Default)]
 struct Points {
-    csv: Option<PathBuf>,
-    /// Whether the table is printed as CSV.
-    is_printed: bool,
     /// Whether the values are those of a geometric sweep.
     geometric: bool,
 }
 
-impl Front for Points {
+impl StudyView for Points {
     type Study = PointsStudy;
 
     fn text(&self, study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
-        if !self.is_printed {
-            return tables::points(study, output);
-        }
-        let mut bytes = Vec::new();
-        csv(study.rows(), &mut bytes)?;
-        String::from_utf8_lossy(&bytes).lines().try_for_each(|line| output.line(line))
+        tables::points(study, output)
     }
 
-    fn draw(&self, study: &PointsStudy, plots: &mut Plots) -> Result<(), Failure> {
-        plots::draw(plots, study, self.geometric)
+    fn table(&self, study: &PointsStudy) -> Option<TextTable> {
+        Some(table(study.rows()))
     }
 
-    fn exports(&self) -> bool {
-        self.csv.is_some() && !self.is_printed
-    }
-
-    fn export(&self, study: &PointsStudy) -> Result<(), Failure> {
-        let path = self.csv.as_deref().filter(|_| !self.is_printed);
-        export_to(path, |out| csv(study.rows(), out))
+    fn pictures(&self, study: &PointsStudy, machine: &str) -> Vec<Picture> {
+        plots::pictures(study, machine, self.geometric)
     }
 
     fn exit(&self, study: &PointsStudy) -> u8 {
@@ -141,7 +126,7 @@ impl Front for Points {
 
 /// Computes points again from their evidence.
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::again(&Points::default(), container, output)
+    replay_study::replay(&Points::default(), container, output)
 }
 
 /// What a file to resume says, and the command that it stands for.

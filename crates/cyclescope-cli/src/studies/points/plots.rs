@@ -1,8 +1,7 @@
 //! Pictures of a sweep: the cost over the values, and the cost divided by the value.
 
 use super::tables::subject;
-use crate::output::failure::Failure;
-use crate::output::plots::Plots;
+use crate::output::report::Picture;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::record::Quantity;
 use cyclescope::study::points::{Label, PointsStudy, Row};
@@ -10,19 +9,26 @@ use cyclescope::study::points::{Label, PointsStudy, Row};
 /// Costs that differ by more than this factor are drawn on a logarithmic axis, over values that are.
 const LINEAR_MOST: f64 = 10.0;
 
-/// Draws them.
-pub fn draw(plots: &mut Plots, study: &PointsStudy, geometric: bool) -> Result<(), Failure> {
+/// All of them.
+pub fn pictures(study: &PointsStudy, machine: &str, geometric: bool) -> Vec<Picture> {
     let rows: Vec<&Row> = study.rows().collect();
     let rows = rows.as_slice();
-    let Some(Label::Value { variable, .. }) = rows.first().map(|row| &row.point.label) else { return Ok(()) };
-    let whole = |_: f64| 1.0;
+    let Some(Label::Value { variable, .. }) = rows.first().map(|row| &row.point.label) else {
+        return Vec::new();
+    };
     let confidence = study.runs().next().map_or(0.95, |run| run.how().confidence);
-    let note = format!("{}: {} % intervals", plots.machine(), (1e6 * confidence).round() / 1e4);
-    let chart = chart(rows, (variable, "core cycles"), &note, geometric, whole);
-    plots.draw(&format!("sweep-{variable}"), &chart.svg())?;
-    let label = format!("core cycles / {variable}");
-    let chart = self::chart(rows, (variable, &label), &note, geometric, |value| value);
-    plots.draw(&format!("sweep-{variable}-each"), &chart.svg())
+    let note = format!("{machine}: {} % intervals", (1e6 * confidence).round() / 1e4);
+    let each = format!("core cycles / {variable}");
+    vec![
+        Picture::new(
+            format!("sweep-{variable}"),
+            chart(rows, (variable, "core cycles"), &note, geometric, |_| 1.0),
+        ),
+        Picture::new(
+            format!("sweep-{variable}-each"),
+            chart(rows, (variable, &each), &note, geometric, |value| value),
+        ),
+    ]
 }
 
 /// The cost divided by what `share` makes of the value.

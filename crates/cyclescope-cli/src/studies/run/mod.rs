@@ -10,8 +10,9 @@ use crate::input::source;
 use crate::input::target::{Found, Libraries, Loaded, Target};
 use crate::output::Output;
 use crate::output::failure::Failure;
-use crate::session::driver::{Front, Order, drive};
+use crate::session::driver::{Order, StudyView, drive};
 use crate::session::executor::{self, Code};
+use crate::session::replay_study;
 use cyclescope::error::{Cause, Error, RunError};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Lengthen;
@@ -37,7 +38,8 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
     judge(common, &target, &request)?;
     let repro = repro::run(common, args, stdin.as_deref(), request.seed);
     // What is refused is refused before the library's constructors run.
-    let order = Order::new(common, &machine, &repro)?;
+    let exports = args.points.exports.clone();
+    let order = Order { exports, ..Order::new(common, &machine, &repro)? };
     libraries.with(common.json, |loaded| {
         let study = study(common, &machine, (&target, loaded), &request, &repro)?;
         drive(&Run, &mut study.with_counts(args.counts), order, output)
@@ -47,7 +49,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
 /// How `run` looks.
 struct Run;
 
-impl Front for Run {
+impl StudyView for Run {
     type Study = RunStudy;
 
     fn text(&self, study: &RunStudy, output: &mut Output) -> Result<(), Failure> {
@@ -90,7 +92,7 @@ pub fn failure(study: &RunStudy, error: Error) -> Failure {
 
 /// Computes a run again from its evidence.
 pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    crate::session::replay_study::again(&Run, container, output)
+    replay_study::replay(&Run, container, output)
 }
 
 /// Measures again from evidence on this machine, and returns the exit code.

@@ -17,4 +17,4 @@ pub use record::CoreRecord;
 pub use made_up::line;
 
 /// What its lines look like.
-pub const LOOK: Look = Look { study: record::KIND, text: sheet::print, draw: plots::draw };
+pub const LOOK: Look = Look { study: record::KIND, text: sheet::print, pictures: plots::pictures };

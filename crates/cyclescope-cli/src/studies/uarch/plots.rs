@@ -7,28 +7,27 @@
 use super::diagram::diagram;
 use super::matrix::Matrix;
 use super::record::{CoreRecord, Filler, KIND, Walk};
-use crate::output::failure::Failure;
-use crate::output::plots::Plots;
+use crate::output::report::Picture;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::study::StudyInfo;
 use serde_json::Value;
 
-/// Draws them.
-pub fn draw(lines: &[Value], plots: &Plots) -> Result<(), Failure> {
+/// All of them.
+pub fn pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
     let records = CoreRecord::all(lines);
-    for (name, chart) in records.iter().flat_map(|record| charts(record, plots.machine())) {
-        plots.draw(&name, &chart.svg())?;
-    }
+    let charts = records.iter().flat_map(|record| charts(record, machine));
+    let mut all: Vec<Picture> = charts.map(|(name, chart)| Picture::new(name, chart)).collect();
     for records in records.chunk_by(|one, other| one.test == other.test) {
-        if let Some((name, chart)) = bandwidth(records, plots.machine()) {
-            plots.draw(&name, &chart.svg())?;
+        if let Some((name, chart)) = bandwidth(records, machine) {
+            all.push(Picture::new(name, chart));
         }
         if let (Some(matrix), [first, ..]) = (Matrix::of(records), records) {
-            let heat = matrix.heat(title(first), plots.machine());
-            plots.draw(&format!("{KIND}-{}", first.test), &heat.svg())?;
+            let heat = matrix.heat(title(first), machine);
+            all.push(Picture::new(format!("{KIND}-{}", first.test), heat));
         }
     }
-    plots.draw("core", &diagram(&records, plots.machine()).svg())
+    all.push(Picture::new("core", diagram(&records, machine)));
+    all
 }
 
 /// The pictures of a record by their names: one for each kind of curves that it has.

@@ -12,7 +12,7 @@ mod point;
 mod session;
 mod study;
 
-pub use export::csv;
+pub use export::table;
 pub use list::{Listed, read};
 pub use point::{Label, Other, Point, Row};
 pub use session::Session;
