@@ -1,5 +1,6 @@
 //! The options of every command, and what they choose.
 
+use super::serialized;
 use crate::output::failure::Failure;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -10,14 +11,16 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options that every command takes.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Common {
     /// Print one JSON object a line and nothing else on stdout
     #[arg(long, global = true)]
+    #[serde(skip)]
     pub json: bool,
     /// Where the code runs [default: user]
     #[arg(long, global = true, value_parser = offers(), value_name = "WHERE")]
+    #[serde(serialize_with = "serialized::executor")]
     pub executor: Option<&'static Offer>,
     /// Timing method; `list` shows them all; `evaluate` takes several, separated by commas [default: chosen for this
     /// machine; with evaluate all]
@@ -34,6 +37,7 @@ pub struct Common {
     pub quick: bool,
     /// Write code, raw samples and the machine's facts to a new directory
     #[arg(long, global = true, value_name = "DIR")]
+    #[serde(skip)]
     pub evidence: Option<PathBuf>,
     /// Measure while this assembly runs round and round on another CPU; once for each CPU that is to be busy
     #[arg(long, global = true, value_name = "SNIPPET", allow_hyphen_values = true, value_parser = snippet)]

@@ -5,7 +5,7 @@ use super::number::{HOW, seconds};
 use clap::Args;
 
 /// Options of `evaluate`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, serde::Serialize)]
 pub struct EvaluateArgs {
     /// Further timing methods, as after --clock
     #[arg(value_name = "CLOCK")]
@@ -28,8 +28,10 @@ pub struct EvaluateArgs {
     pub budget: Option<f64>,
     /// Print each ensemble too (with --json)
     #[arg(help_heading = "What to print", long)]
+    #[serde(skip)]
     pub series: bool,
     /// Pictures.
     #[command(flatten, next_help_heading = "What to print")]
+    #[serde(skip)]
     pub exports: ExportArgs,
 }

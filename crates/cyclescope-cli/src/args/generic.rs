@@ -7,22 +7,26 @@ use cyclescope::study::StudyInfo;
 use std::path::PathBuf;
 
 /// Options of a study that takes names only.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 pub struct GenericArgs {
     /// What to measure [default: everything that --list shows]
     #[arg(value_name = "NAME")]
     pub subjects: Vec<String>,
     /// Measure nothing, and list what can be measured; `uarch --list agner` lists the scripts of A. Fog's suite with what answers each
     #[arg(long)]
+    #[serde(skip)]
     pub list: bool,
     /// Write the machine's facts and each line of the result, as soon as it is complete, to a new file of JSON lines
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub out: Option<PathBuf>,
     /// Go on with a file that was interrupted; options that are given must match it, the others are read from it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["out", "list"])]
+    #[serde(skip)]
     pub resume: Option<PathBuf>,
     /// Pictures, of a study that has some.
     #[command(flatten)]
+    #[serde(skip)]
     pub exports: ExportArgs,
 }
 

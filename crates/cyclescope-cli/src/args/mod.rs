@@ -19,6 +19,7 @@ mod refusal;
 mod replay;
 pub mod repro;
 mod run;
+mod serialized;
 mod size;
 mod sweep;
 pub mod template;

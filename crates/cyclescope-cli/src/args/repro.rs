@@ -1,212 +1,158 @@
 //! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
+//!
+//! It is made of the parsed options themselves. A field of theirs that is skipped when they are serialized says where results go or
+//! what is printed, and is no part of it.
 
-use crate::args::{AbArgs, CallArgs, Common, EvaluateArgs, InstrArgs, MarkerArgs, RunArgs};
-use clap::ValueEnum;
-use cyclescope::measure::Precision;
-use std::fmt::Display;
-use std::path::Path;
+use super::common::Common;
+use super::grammar::grammar;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
-/// A command line under construction.
-struct CommandLine(Vec<String>);
+/// Options in another order than in the help.
+const ORDER: [&[&str]; 3] = [
+    &[
+        "call",
+        "versus",
+        "versus_call",
+        "cflags",
+        "setup",
+        "serialize",
+        "values",
+        "buffer",
+        "contents",
+        "stack",
+        "init",
+        "syntax",
+        "assembler",
+    ],
+    &["budget", "timeout", "whole", "builds", "against"],
+    &["quick", "force", "beside", "beside_cpu", "seed"],
+];
+/// Options behind those of every command.
+const BEHIND: [&str; 1] = ["explain"];
+/// Arguments that are names, and so need no `--` before them.
+const NAMES: [&str; 2] = ["clocks", "subjects"];
 
-impl CommandLine {
-    fn option(&mut self, name: &str, value: &Option<impl Display>) {
-        if let Some(value) = value {
-            self.0.push(name.to_string());
-            self.0.push(value.to_string());
-        }
+/// The command of this name with these options and this seed.
+pub fn command(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> String {
+    let first = ["cyclescope", name].map(str::to_string);
+    quoted(first.into_iter().chain(words(name, args, common, seed)))
+}
+
+/// What follows the command's name.
+pub fn options(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> String {
+    quoted(words(name, args, common, seed).into_iter())
+}
+
+fn quoted(words: impl Iterator<Item = String>) -> String {
+    // A NUL byte can't come from a command line, so joining can't fail.
+    let words: Vec<String> = words.collect();
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
+fn words(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> Vec<String> {
+    static GRAMMAR: LazyLock<clap::Command> = LazyLock::new(grammar);
+    let own = GRAMMAR.find_subcommand(name).map_or(Vec::new(), in_order);
+    let (values, common) = (fields(args), fields(&Common { seed: Some(seed), ..common.clone() }));
+    let behind = |arg: &&clap::Arg| BEHIND.contains(&arg.get_id().as_str());
+    let options = |args: &[&clap::Arg], behind_common: bool| -> Vec<String> {
+        let args = args.iter().filter(|arg| !arg.is_positional() && behind(arg) == behind_common);
+        args.flat_map(|arg| option(arg, &values)).collect()
+    };
+    let mut words = options(&own, false);
+    words.extend(in_order(&GRAMMAR).iter().flat_map(|arg| option(arg, &common)));
+    words.extend(options(&own, true));
+    for arg in own.iter().filter(|arg| arg.is_positional()) {
+        let given = texts(arg, &values);
+        let is_name = NAMES.contains(&arg.get_id().as_str());
+        words.extend((!is_name && !given.is_empty()).then(|| "--".to_string()));
+        words.extend(given);
     }
+    words
+}
 
-    fn flag(&mut self, name: &str, set: bool) {
-        if set {
-            self.0.push(name.to_string());
-        }
-    }
-
-    fn common(&mut self, common: &Common, seed: u64) {
-        self.option(
-            "--executor",
-            &Some(common.offer()).filter(|offer| !offer.is_default()).map(|offer| offer.name),
-        );
-        self.option("--clock", &(!common.clock.is_empty()).then(|| common.clock.join(",")));
-        self.option("--cpu", &common.cpu);
-        self.flag("--quick", common.quick);
-        self.flag("--force", common.force);
-        common.beside.iter().for_each(|snippet| self.option("--beside", &Some(snippet)));
-        common.beside_cpu.iter().for_each(|cpu| self.option("--beside-cpu", &Some(cpu)));
-        self.option("--seed", &Some(seed));
-    }
-
-    fn calling(&mut self, with: &CallArgs) {
-        self.option("--setup", &with.setup);
-        self.option("--serialize", &with.serialize.map(name));
-        with.values.iter().for_each(|value| self.option("--arg", &Some(value)));
-        self.option("--buffer", &with.buffer);
-        self.option("--contents", &with.contents);
-        self.option("--stack", &with.stack);
-    }
-
-    fn quoted(self) -> String {
-        // A NUL byte can't come from a command line, so joining can't fail.
-        shlex::try_join(self.0.iter().map(String::as_str)).unwrap_or_default()
+fn fields(args: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(args) {
+        Ok(Value::Object(fields)) => fields,
+        // A command without options.
+        _ => Map::new(),
     }
 }
 
-/// The command that examines the same CPU in the same way.
-pub fn doctor(common: &Common, seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), "doctor".to_string()]);
-    line.common(common, seed);
-    line.quoted()
+/// The arguments of a command: those of [`ORDER`] stand where the first of them does.
+fn in_order(command: &clap::Command) -> Vec<&clap::Arg> {
+    let all: Vec<&clap::Arg> = command.get_arguments().collect();
+    let place = |id: &str| {
+        let own = all.iter().position(|arg| arg.get_id() == id).unwrap_or(all.len());
+        let group = ORDER.iter().find(|group| group.contains(&id));
+        let first = group.and_then(|group| all.iter().position(|arg| group.contains(&arg.get_id().as_str())));
+        (first.unwrap_or(own), group.and_then(|group| group.iter().position(|other| *other == id)))
+    };
+    let mut ordered = all.clone();
+    ordered.sort_by_key(|arg| place(arg.get_id().as_str()));
+    ordered
 }
 
-/// The command that evaluates timing methods with this seed.
-pub fn evaluate(common: &Common, args: &EvaluateArgs, seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), "evaluate".to_string()]);
-    line.option("--ensembles", &args.ensembles);
-    line.option("--samples", &args.samples);
-    line.option("--resolution-samples", &args.resolution_samples);
-    line.option("--budget", &args.budget);
-    line.common(common, seed);
-    line.0.extend(args.clocks.iter().cloned());
-    line.quoted()
-}
-
-/// The command that surveys the same forms with this seed.
-pub fn instr(common: &Common, args: &InstrArgs, seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), "instr".to_string()]);
-    let joined = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
-    line.option("--mnemonic", &joined(&args.mnemonic));
-    line.option("--isa", &joined(&args.isa));
-    line.flag("--all", args.all);
-    line.option("--from", &args.from.as_ref().map(|path| path.display().to_string()));
-    line.common(common, seed);
-    line.option("--explain", &args.explain);
-    if !args.filters.is_empty() {
-        line.0.push("--".to_string());
-        line.0.extend(args.filters.iter().cloned());
+/// An option with its values; nothing where it was not given.
+fn option(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
+    let name = format!("--{}", arg.get_long().unwrap_or_default());
+    if values.get(arg.get_id().as_str()) == Some(&Value::Bool(true)) {
+        return vec![name];
     }
-    line.quoted()
-}
-
-/// What follows `cyclescope instr NAME` in the command that measures one form with this seed; the list that it comes
-/// from may have its init code.
-pub fn form_options(common: &Common, args: &InstrArgs, seed: u64) -> String {
-    let mut line = CommandLine(Vec::new());
-    line.option("--from", &args.from.as_ref().map(|path| path.display().to_string()));
-    line.common(common, seed);
-    line.quoted()
-}
-
-/// The command of a study that takes names only, with this seed.
-pub fn plain(study: &str, common: &Common, subjects: &[String], seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), study.to_string()]);
-    line.common(common, seed);
-    line.0.extend(subjects.iter().cloned());
-    line.quoted()
-}
-
-/// The command that surveys the same markers with this seed.
-pub fn marker(common: &Common, args: &MarkerArgs, seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), "marker".to_string()]);
-    let joined = |names: &[String]| (!names.is_empty()).then(|| names.join(","));
-    line.option("--context", &joined(&args.context));
-    line.option("--state", &joined(&args.state));
-    line.flag("--all", args.all);
-    line.option("--around", &args.around.as_ref().map(|file| file.display().to_string()));
-    line.option("--around-snippet", &args.around_snippet);
-    line.option("--cflags", &args.cflags);
-    line.common(common, seed);
-    if !args.designs.is_empty() {
-        line.0.push("--".to_string());
-        line.0.extend(args.designs.iter().cloned());
+    let given = texts(arg, values);
+    match arg.get_value_delimiter() {
+        Some(delimiter) if !given.is_empty() => vec![name, given.join(&delimiter.to_string())],
+        _ => given.into_iter().flat_map(|text| [name.clone(), text]).collect(),
     }
-    line.quoted()
 }
 
-/// The command that compares the same programs with this seed.
-pub fn ab(common: &Common, args: &AbArgs, seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), "ab".to_string()]);
-    let percent = |share: f64| format!("{}%", 100.0 * share);
-    line.option("--within", &args.within.map(percent));
-    line.option("--fail-on-slower", &args.fail_on_slower.map(percent));
-    line.flag("--fail-on-unclear", args.fail_on_unclear);
-    line.option("--budget", &args.budget);
-    line.option("--timeout", &args.timeout);
-    line.flag("--whole", args.whole);
-    line.option("--builds", &args.builds);
-    line.option("--against", &args.against.as_ref().map(|path| path.display().to_string()));
-    line.common(common, seed);
-    line.0.push("--".to_string());
-    line.0.extend(args.programs.iter().cloned());
-    line.quoted()
-}
-
-/// The command that measures again from evidence.
-pub fn replay(common: &Common, directory: &Path, seed: u64) -> String {
-    let words = ["cyclescope", "replay", "--measure"];
-    let mut line = CommandLine(words.map(str::to_string).to_vec());
-    line.common(common, seed);
-    line.0.extend(["--".to_string(), directory.display().to_string()]);
-    line.quoted()
-}
-
-/// The command that repeats a run with this seed. What was read from standard input is in it as text.
-pub fn run(common: &Common, args: &RunArgs, stdin: Option<&str>, seed: u64) -> String {
-    let mut line = CommandLine(vec!["cyclescope".to_string(), "run".to_string()]);
-    let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    line.option("--file", &path(&args.source.file));
-    line.option("--hex", &args.source.hex);
-    line.option("--c", &path(&args.source.c));
-    line.option("--lib", &path(&args.source.lib));
-    line.option("--elf", &path(&args.source.elf));
-    line.option("--call", &args.call);
-    line.option("--versus", &args.versus);
-    line.option("--versus-call", &args.versus_call);
-    line.option("--cflags", &args.cflags);
-    line.calling(&args.call_with);
-    line.option("--init", &args.init);
-    line.option("--syntax", &args.syntax.map(name));
-    line.option("--assembler", &args.assembler.map(name));
-    line.option("--unroll", &args.unroll);
-    line.option("--loop", &args.loop_count);
-    line.option("--warm-up", &args.warm_up);
-    line.option("--samples", &args.samples);
-    line.option("--layouts", &args.layouts);
-    line.option("--interval", &args.interval.map(width));
-    line.option("--confidence", &args.confidence);
-    line.option("--budget", &args.budget);
-    line.flag("--counts", args.counts);
-    let cold: Vec<String> = args.cold.iter().copied().map(name).collect();
-    line.option("--cold", &(!cold.is_empty()).then(|| cold.join(",")));
-    line.common(common, seed);
-    if let Some(snippet) = &args.source.snippet {
-        line.0.push("--".to_string());
-        line.0.push(stdin.unwrap_or(snippet).to_string());
+/// The values of an argument.
+fn texts(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
+    match values.get(arg.get_id().as_str()) {
+        Some(Value::Array(all)) => all.iter().filter_map(text).collect(),
+        Some(value) => text(value).into_iter().collect(),
+        None => Vec::new(),
     }
-    line.quoted()
 }
 
-fn name(value: impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default()
-}
-
-fn width(precision: Precision) -> String {
-    if precision.share > 0.0 { format!("{}%", 100.0 * precision.share) } else { precision.cycles.to_string() }
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        // As people write it: 2, and not 2.0.
+        Value::Number(number) if number.is_f64() => number.as_f64().map(|number| number.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+
+    /// The command, whose options are all known by the names of their fields.
+    fn known(name: &str, args: &impl Serialize, common: &Common) -> String {
+        let grammar = grammar();
+        let own = grammar.find_subcommand(name).unwrap();
+        for (command, fields) in [(own, fields(args)), (&grammar, fields(common))] {
+            let ids: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+            assert!(fields.keys().all(|field| ids.contains(&field.as_str())), "{name}: {fields:?}, {ids:?}");
+        }
+        command(name, args, common, 7)
+    }
 
     fn repro(arguments: &[&str]) -> String {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
-            Some(Command::Run(args)) => super::run(&cli.common, args, None, 7),
-            Some(Command::Evaluate(args)) => super::evaluate(&cli.common, args, 7),
-            Some(Command::Doctor) => super::doctor(&cli.common, 7),
-            Some(Command::Instr(args)) => super::instr(&cli.common, args, 7),
-            Some(Command::Marker(args)) => super::marker(&cli.common, args, 7),
+            Some(Command::Run(args)) => known("run", args, &cli.common),
+            Some(Command::Evaluate(args)) => known("evaluate", args, &cli.common),
+            Some(Command::Ab(args)) => known("ab", args, &cli.common),
+            Some(Command::Replay(args)) => known("replay", args, &cli.common),
+            Some(Command::Doctor) => known("doctor", &(), &cli.common),
+            Some(Command::Instr(args)) => known("instr", args, &cli.common),
+            Some(Command::Marker(args)) => known("marker", args, &cli.common),
             other => panic!("{other:?} is no run"),
         }
     }
@@ -258,6 +204,30 @@ mod tests {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             assert_eq!(repro(&words[1..]), first);
             assert!(first.contains("--seed 7"));
+        }
+    }
+    #[test]
+    fn options_have_one_order_and_where_results_go_is_left_out() {
+        for (given, expected) in [
+            (
+                "run --json --seed 1 --c f.c --buffer 64K --serialize --setup s --arg 0x10 --arg 0.5f --call f --csv a",
+                "run --c f.c --call f --setup s --serialize fence --arg 16 --arg 0.5f --buffer 65536 --seed 7",
+            ),
+            (
+                "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e --executor user",
+                "run --interval 2% --budget 2 --cold tlb,code --quick --force --beside nop --seed 7 -- nop",
+            ),
+            ("instr --explain X --quick --cpu 1", "instr --cpu 1 --quick --seed 7 --explain X"),
+            ("instr a b --csv c --out o", "instr --seed 7 -- a b"),
+            (
+                "ab --builds 3 --within 1% --budget 2 --markdown a b",
+                "ab --within 1% --budget 2 --builds 3 --seed 7 -- a b",
+            ),
+            ("replay --measure d --clock rdtscp", "replay --measure --clock rdtscp --seed 7 -- d"),
+            ("evaluate rdtscp --series --plots d", "evaluate --seed 7 rdtscp"),
+        ] {
+            let words = shlex::split(&repro(&given.split(' ').collect::<Vec<_>>())).unwrap();
+            assert_eq!(words.join(" "), format!("cyclescope {expected}"));
         }
     }
 }

@@ -4,12 +4,13 @@ use super::call::CallArgs;
 use super::common::snippet;
 use super::number::{HOW, confidence, precision, seconds};
 use super::points::PointsArgs;
+use super::serialized;
 use clap::{Args, ValueEnum};
 use cyclescope::measure::Precision;
 use std::path::PathBuf;
 
 /// Where the snippet comes from.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(next_help_heading = "What to measure")]
 #[group(required = false, multiple = false)]
 pub struct Source {
@@ -18,6 +19,7 @@ pub struct Source {
     pub snippet: Option<String>,
     /// Read the assembly from a file
     #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub file: Option<PathBuf>,
     /// The snippet as machine code, such as `48 0f af c0`
     #[arg(long, value_name = "BYTES")]
@@ -25,20 +27,24 @@ pub struct Source {
     /// Compile a C or C++ file and measure its function `f(void *buffer)`, the cost of a call excluded, or the region in it
     /// that CYCLESCOPE_BODY(...) marks
     #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub c: Option<PathBuf>,
     /// Load a shared library and measure a function of it, named by --call
     #[arg(long, value_name = "FILE", requires = "call")]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub lib: Option<PathBuf>,
     /// Measure a function, named by --call, of an object file, an archive, an executable that runs at any address, or a shared
     /// library; it need not be exported
     #[arg(long, value_name = "FILE", requires = "call")]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub elf: Option<PathBuf>,
 }
 
 /// Options of `run`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 pub struct RunArgs {
     #[command(flatten)]
+    #[serde(flatten)]
     pub source: Source,
     /// Assembly that runs once before the first clock reading
     #[arg(long, value_name = "CODE", allow_hyphen_values = true, conflicts_with_all = ["c", "lib", "elf"])]
@@ -64,8 +70,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true, conflicts_with_all = ["snippet", "file", "hex", "lib"])]
     pub cflags: Option<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub call_with: CallArgs,
     #[command(flatten)]
+    #[serde(skip)]
     pub points: PointsArgs,
     /// Copies in the shortest body; the others have two and four times as many [default: by the snippet]
     #[arg(help_heading = HOW, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -86,6 +94,7 @@ pub struct RunArgs {
     /// Half width to reach, in core cycles (0.01) or as a share of the cost (0.5%); exit code 5 where it was not
     /// reached [default: 0.01 core cycles or 2%, whichever is wider; of a function 1 core cycle or 2%]
     #[arg(help_heading = HOW, long, value_name = "WIDTH", value_parser = precision)]
+    #[serde(serialize_with = "serialized::width")]
     pub interval: Option<Precision>,
     /// Confidence level of the intervals [default: 0.95]
     #[arg(help_heading = HOW, long, value_name = "SHARE", value_parser = confidence)]
@@ -102,7 +111,8 @@ pub struct RunArgs {
 }
 
 /// Assemblers other than the built-in one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Assembler {
     /// GNU as, Intel syntax
     As,
@@ -115,7 +125,8 @@ pub enum Assembler {
 }
 
 /// A syntax of assembly.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Syntax {
     /// `add dword ptr [rax+8], 1`
     Intel,
@@ -124,7 +135,8 @@ pub enum Syntax {
 }
 
 /// What can be made cold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cold {
     /// The snippet's code leaves the caches
     Code,

@@ -161,7 +161,7 @@ impl Work<'_> {
         let names = running.first(&programs)?;
         let each = args.budget.unwrap_or(BUDGET[usize::from(common.quick)]);
         let budget = Duration::from_secs_f64((each * names.len() as f64).min(1e7));
-        let repro = repro::ab(common, args, seed);
+        let repro = repro::command("ab", args, common, seed);
         let (runs, _scratch) = (Vec::new(), scratch);
         Ok(Work { args, programs, names, session, running, recording, runs, budget, repro, _scratch })
     }

@@ -51,7 +51,7 @@ pub fn doctor(common: &Common, output: &mut Output) -> Result<u8, Failure> {
     );
     if output.is_json() {
         output.record("machine", &machine)?;
-        let repro = repro::doctor(common, seed);
+        let repro = repro::command("doctor", &(), common, seed);
         output.record("doctor", &DoctorRecord::new(&machine, &diagnosis, "user", seed, repro))?;
     } else {
         print(&machine, &diagnosis, common, output)?;

@@ -43,7 +43,7 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     // Before anything is made: where no code runs, nothing shall stay behind.
     [DEFAULT, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
     let plan = plan(common, args, candidates, not_run);
-    let repro = repro::evaluate(common, args, plan.seed);
+    let repro = repro::command(NAME, args, common, plan.seed);
     let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
     let mut study = Evaluate::new(machine.clone(), plan, options, repro.clone());
     let exports = args.exports.clone();

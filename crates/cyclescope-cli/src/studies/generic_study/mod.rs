@@ -82,7 +82,8 @@ pub fn generic_study(
     machine.tsc.require()?;
     let plan = request.plan(&common.capabilities(&machine), &machine)?;
     let open = executor::opening(common, &machine, plan.clock.reads_counter(), Code::Own);
-    let repro = repro::plain(info.name, common, names, plan.seed);
+    let named = GenericArgs { subjects: names.clone(), ..args.clone() };
+    let repro = repro::command(info.name, &named, common, plan.seed);
     // Where nothing says how much is free, what a small machine has.
     let free = memory::free(&Files::system()).known().copied().unwrap_or(FREE_UNKNOWN);
     let memory = free / FREE_PART;

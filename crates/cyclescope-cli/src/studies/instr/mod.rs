@@ -136,9 +136,23 @@ impl<'a> Bench<'a> {
     fn plan(&self, forms: &[WantedForm]) -> InstrPlan {
         let cpu = self.machine.target_cpu();
         let session = session::session(self.common, self.args, forms, &self.plan, self.effort, cpu);
-        let repro_options = repro::form_options(self.common, self.args, self.plan.seed);
+        let repro_options = self.form_options();
         let how = How { plan: self.plan.clone(), effort: self.effort, repro_options };
         InstrPlan::new(how, session, self.machine, forms)
+    }
+
+    /// What follows `cyclescope instr NAME` in the command that measures one form; the list that it comes from may have its
+    /// init code.
+    fn form_options(&self) -> String {
+        let none = InstrArgs {
+            filters: Vec::new(),
+            mnemonic: Vec::new(),
+            isa: Vec::new(),
+            all: false,
+            explain: None,
+            ..self.args.clone()
+        };
+        repro::options(NAME, &none, self.common, self.plan.seed)
     }
 
     fn explain(&self, forms: Vec<WantedForm>, output: &mut Output) -> Result<u8, Failure> {
@@ -159,7 +173,7 @@ impl<'a> Bench<'a> {
                 explain: Some(name.trim_end().to_string()),
                 ..self.args.clone()
             };
-            repro::instr(self.common, &args, self.plan.seed)
+            repro::command(NAME, &args, self.common, self.plan.seed)
         };
         explain::explain_all(&survey, executor.as_mut(), &repro, output)?;
         if let Some(lock) = executor.lock_state() {
@@ -194,7 +208,7 @@ impl<'a> Bench<'a> {
                 resumed.kept.parts = file.journal()?;
             }
         }
-        let repro = repro::instr(common, args, self.plan.seed);
+        let repro = repro::command(NAME, args, common, self.plan.seed);
         let open = self.opening();
         let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, resumed.kept);
         let exports = args.exports.clone();

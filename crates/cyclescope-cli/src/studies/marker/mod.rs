@@ -106,7 +106,7 @@ impl Ask<'_> {
     /// Measures and reports.
     fn answer(&self, loaded: &Loaded, output: &mut Output) -> Result<u8, Failure> {
         let Ask { common, args, machine, .. } = *self;
-        let repro = repro::marker(common, args, self.seed);
+        let repro = repro::command(NAME, args, common, self.seed);
         let order = Order { exports: args.exports.clone(), ..Order::new(common, machine, &repro)? };
         let mut study = self.study(loaded, &repro)?;
         drive(&Marker { assembly: args.assembly }, &mut study, order, output)

@@ -67,7 +67,7 @@ pub fn prepare(
             run::judge(common, &target, &request)?;
             // All points are of one CPU, also those of a file that is resumed.
             let common = Common { cpu: Some(machine.target_cpu()), ..common.clone() };
-            let repro = repro::run(&common, &args, None, request.seed);
+            let repro = repro::command(run::NAME, &args, &common, request.seed);
             Ok(Ready { request, target, repro })
         };
         let ready = match ready() {

@@ -3,7 +3,7 @@
 mod report;
 
 use crate::args::repro;
-use crate::args::{self, Common, RunArgs};
+use crate::args::{self, Common, ReplayArgs, RunArgs};
 use crate::input::calling::Calling;
 use crate::input::function;
 use crate::input::source;
@@ -36,7 +36,7 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
     let Found { target, machine, stdin } =
         Target::find(common, args, request.seed, &mut libraries, || common.machine())?;
     judge(common, &target, &request)?;
-    let repro = repro::run(common, args, stdin.as_deref(), request.seed);
+    let repro = repro(common, args, stdin, request.seed);
     // What is refused is refused before the library's constructors run.
     let exports = args.points.exports.clone();
     let order = Order { exports, ..Order::new(common, &machine, &repro)? };
@@ -44,6 +44,13 @@ pub fn run(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, F
         let study = study(common, &machine, (&target, loaded), &request, &repro)?;
         drive(&Run, &mut study.with_counts(args.counts), order, output)
     })
+}
+
+/// The command that repeats a run. What was read from standard input is in it as text.
+fn repro(common: &Common, args: &RunArgs, stdin: Option<String>, seed: u64) -> String {
+    let mut args = args.clone();
+    args.source.snippet = stdin.or(args.source.snippet);
+    repro::command(NAME, &args, common, seed)
 }
 
 /// How `run` looks.
@@ -132,7 +139,8 @@ pub fn again(
     };
     let machine = common.machine()?;
     snippets.iter().try_for_each(|snippet| source::check(snippet, &machine))?;
-    let repro = repro::replay(common, directory, request.seed);
+    let again = ReplayArgs { dir: directory.to_path_buf(), measure: true };
+    let repro = repro::command("replay", &again, common, request.seed);
     let target = Target::Snippets(snippets);
     judge(common, &target, &request)?;
     let study = study(common, &machine, (&target, &[]), &request, &repro)?;
