@@ -3,8 +3,11 @@
 
 use crate::args::Common;
 use crate::output::failure::Failure;
+use crate::session::result_file::foreign;
 use cyclescope::executor::Offer;
-use std::path::Path;
+use cyclescope::study::ResumedSession;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// The options of every command that a file has.
 #[derive(Debug, Clone, Copy)]
@@ -49,17 +52,55 @@ impl Settings<'_> {
     }
 }
 
-/// Fails where the session of a file differs from what is asked for, and from this machine.
-pub fn require(differences: &[String], command: &str, path: &Path) -> Result<(), Failure> {
-    if differences.is_empty() {
-        return Ok(());
+/// A result file to resume, by its first line.
+pub struct Resumed<S> {
+    path: PathBuf,
+    command: &'static str,
+    /// The first line.
+    pub head: Value,
+    /// The session in it.
+    pub session: S,
+}
+
+impl<S: ResumedSession> Resumed<S> {
+    /// The file with this first line, which a command of this name wrote.
+    pub fn new(path: &Path, command: &'static str, head: Value) -> Result<Resumed<S>, Failure> {
+        let session = serde_json::from_value(head[S::FIELD].clone()).map_err(|_| foreign(path, command))?;
+        Ok(Resumed { path: path.to_path_buf(), command, head, session })
     }
-    let remedy = format!(
-        "resume with `cyclescope {command} --resume FILE` alone, on the same machine and with the same version; or name a new \
-         file with --out"
-    );
-    let text = format!("{} can't be resumed: {}", path.display(), differences.join("; "));
-    Err(Failure::usage(text, Some(&remedy)))
+
+    /// Fails where its session differs from what is asked for, and its machine from this one. `place`: where it was measured.
+    pub fn require(&self, now: &S, machine: &Value, place: &str) -> Result<(), Failure> {
+        let differences = self.session.differences(now, &self.head, machine);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        let remedy = format!(
+            "resume with `cyclescope {} --resume FILE` alone, {place} and with the same version; or name a new file with --out",
+            self.command
+        );
+        let text = format!("{} can't be resumed: {}", self.path.display(), differences.join("; "));
+        Err(Failure::usage(text, Some(&remedy)))
+    }
+}
+
+/// A line, and the number of bytes that the file has up to its end.
+pub type LineEnd = (Value, u64);
+
+/// The first line of a file, and the others; empty ones are passed over.
+pub fn json_lines(path: &Path, command: &str, content: &[u8]) -> Result<(LineEnd, Vec<LineEnd>), Failure> {
+    let (mut lines, mut end) = (Vec::new(), 0);
+    for line in content.split_inclusive(|byte| *byte == b'\n') {
+        end += line.len() as u64;
+        if line != b"\n" {
+            let line = serde_json::from_slice::<Value>(line).map_err(|_| foreign(path, command))?;
+            lines.push((line, end));
+        }
+    }
+    match lines.is_empty() {
+        true => Err(foreign(path, command)),
+        false => Ok((lines.remove(0), lines)),
+    }
 }
 
 /// Fails where evidence would be of a part alone: these options, each with whether it is given, make it so.

@@ -21,4 +21,4 @@ pub use contract::{Follow, Progress, Record, Role, Stop, Study};
 pub use exported::{TextColumn, TextTable};
 pub use info::{Catalog, Entry, Plain, Selected, StudyInfo};
 pub use list::{ALL, replay};
-pub use resumed::{Head, Session};
+pub use resumed::{GenericSession, Head, ResumedSession};

@@ -10,7 +10,7 @@ use cyclescope::study::instr::tables::reference::Reference;
 use cyclescope::study::instr::tables::summary::Summary;
 use cyclescope::study::instr::tables::{compare, export};
 use cyclescope::study::instr::{list, session};
-use cyclescope::study::points;
+use cyclescope::study::{ResumedSession, points};
 use cyclescope_fuzz::Shape;
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -100,13 +100,13 @@ fn used(comparison: &compare::Comparison) {
 /// The first line of a file that is resumed.
 fn session(bytes: &[u8]) {
     let Ok(line) = serde_json::from_slice::<Value>(bytes) else { return };
-    let now: session::Session =
+    let now: session::InstrSession =
         serde_json::from_value(dossier::session()["survey"].clone()).expect("a good session");
-    if let Ok(kept) = serde_json::from_value::<session::Session>(line["survey"].clone()) {
+    if let Ok(kept) = serde_json::from_value::<session::InstrSession>(line["survey"].clone()) {
         let _ = kept.differences(&now, &line, &Value::Null);
     }
     let _ = serde_json::from_value::<session::GaugeRecord>(line["gauge"].clone());
-    if let Ok(kept) = serde_json::from_value::<points::Session>(line["points"].clone()) {
+    if let Ok(kept) = serde_json::from_value::<points::PointsSession>(line["points"].clone()) {
         let _ = kept.differences(&kept, &line, &line);
     }
 }

@@ -26,10 +26,10 @@ use cyclescope::machine::memory;
 use cyclescope::record::exit;
 use cyclescope::result::container::{self, Container};
 use cyclescope::run::Request;
-use cyclescope::study::{Head, Plain, Record, Selected, Session, Study, StudyInfo};
+use cyclescope::study::{GenericSession, Head, Plain, Record, Selected, Study, StudyInfo};
 use serde::Serialize;
 use serde_json::Value;
-use session::Resumed;
+use session::ResumedLines;
 use told::Told;
 
 /// The part of the free memory that a measurement may use, and what is taken to be free where that is unknown.
@@ -106,21 +106,21 @@ pub fn generic_study(
 }
 
 /// The file to resume, and what it has.
-fn resumed(command: &'static str, args: &GenericArgs) -> Result<Option<(ResultFile, Resumed)>, Failure> {
+fn resumed(command: &'static str, args: &GenericArgs) -> Result<Option<(ResultFile, ResumedLines)>, Failure> {
     let Some(path) = &args.resume else { return Ok(None) };
-    ResultFile::resume(path, command, |content| Resumed::read(path, command, content)).map(Some)
+    ResultFile::resume(path, command, |content| ResumedLines::read(path, command, content)).map(Some)
 }
 
 /// The file without what is not complete in it, and the lines of what is.
 fn going_on(
     mut file: ResultFile,
-    resumed: Resumed,
+    resumed: ResumedLines,
     plain: &Plain,
-    session: &Session,
+    session: &GenericSession,
     machine: &Machine,
 ) -> Result<(Option<ResultFile>, Vec<Value>), Failure> {
-    resumed.require(session, &container::plain(machine).map_err(unwritten)?)?;
-    let (kept, end) = resumed.whole(plain.whole);
+    let facts = container::plain(machine).map_err(unwritten)?;
+    let (kept, end) = resumed.whole(session, &facts, plain.whole)?;
     file.cut(end)?;
     Ok((Some(file), kept))
 }
@@ -128,7 +128,7 @@ fn going_on(
 /// A new file with its first line, where one is asked for.
 fn begun(
     command: &'static str,
-    session: &Session,
+    session: &GenericSession,
     machine: &Machine,
     args: &GenericArgs,
 ) -> Result<Option<ResultFile>, Failure> {

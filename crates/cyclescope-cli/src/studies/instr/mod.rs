@@ -14,7 +14,7 @@ use crate::session::driver::{Order, StudyView, drive};
 use crate::session::executor::{self, Code};
 use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
-use crate::session::resume::refuse_evidence;
+use crate::session::resume::{Resumed, refuse_evidence};
 use cyclescope::executor::Open;
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
@@ -27,10 +27,10 @@ use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::plan::{How, InstrPlan};
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::selection;
+use cyclescope::study::instr::session::InstrSession;
 use cyclescope::study::instr::tables::export;
 use cyclescope::study::instr::tables::summary::Summary;
 use cyclescope::study::instr::{InstrStudy, Kept};
-use session::Resumed;
 
 pub use cyclescope::study::instr::NAME;
 
@@ -41,19 +41,19 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
         [("--resume", args.resume.is_some()), ("--explain", args.explain.is_some()), ("--list", args.list)];
     refuse_evidence(common, &parts, "a survey")?;
     common.one_clock()?;
-    let (mut file, mut resumed) = (None, Resumed { kept: Kept::default(), session: None });
+    let (mut file, mut resumed, mut kept) = (None, None, Kept::default());
     if let Some(path) = &args.resume {
-        let (opened, found) = ResultFile::resume(path, NAME, |content| session::resumed(path, content))?;
-        (file, resumed) = (Some(opened), found);
+        let opened = ResultFile::resume(path, NAME, |content| session::resumed(path, content))?;
+        (file, (resumed, kept)) = (Some(opened.0), opened.1);
     }
-    if let (Some(path), None) = (&args.resume, &resumed.session)
+    if let (Some(path), None) = (&args.resume, &resumed)
         && choose::names_nothing(args)
     {
         let text = format!("{} has no complete first line, so it names no forms", path.display());
         return Err(Failure::usage(text, Some("name the forms again, or begin a new file with --out")));
     }
-    let adopt = |(session, path)| session::adopt(session, common, args, path);
-    let adopted = resumed.session.as_ref().zip(args.resume.as_deref()).map(adopt).transpose()?;
+    let adopt = |(resumed, path): (&Resumed<_>, _)| session::adopt(&resumed.session, common, args, path);
+    let adopted = resumed.as_ref().zip(args.resume.as_deref()).map(adopt).transpose()?;
     let (common, args) = adopted.as_ref().map_or((common, args), |(common, args)| (common, args));
     let forms = choose::forms(args)?;
     if args.list {
@@ -70,7 +70,7 @@ pub fn instr(common: &Common, args: &InstrArgs, output: &mut Output) -> Result<u
     if let Some(path) = &args.out {
         file = Some(ResultFile::create(path, NAME, true)?);
     }
-    bench.survey(forms, file, resumed, output)
+    bench.survey(forms, file, (resumed, kept), output)
 }
 
 /// How `instr` looks.
@@ -190,27 +190,27 @@ impl<'a> Bench<'a> {
         &self,
         forms: Vec<WantedForm>,
         mut file: Option<ResultFile>,
-        mut resumed: Resumed,
+        (resumed, mut kept): (Option<Resumed<InstrSession>>, Kept),
         output: &mut Output,
     ) -> Result<u8, Failure> {
         let (common, args) = (self.common, self.args);
         let plan = self.plan(&forms);
         let machine = plain(self.machine).map_err(crate::session::evidence::unwritten)?;
-        if let Some(path) = &args.resume {
-            session::require(&resumed, &plan.session, &machine, path)?;
+        if let Some(resumed) = &resumed {
+            resumed.require(&plan.session, &machine, "on the same machine")?;
         }
         if let Some(file) = &mut file {
             file.belongs_to(plain(&plan.session).map_err(crate::session::evidence::unwritten)?);
             if !common.offer().is_default() {
                 file.resumes_with(&["cyclescope", NAME, "--executor", common.offer().name]);
             }
-            if resumed.session.is_some() && resumed.kept.rows.len() < forms.len() {
-                resumed.kept.parts = file.journal()?;
+            if resumed.is_some() && kept.rows.len() < forms.len() {
+                kept.parts = file.journal()?;
             }
         }
         let repro = repro::command(NAME, args, common, self.plan.seed);
         let open = self.opening();
-        let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, resumed.kept);
+        let mut study = InstrStudy::new(plan, forms, machine, repro.clone(), open, kept);
         let exports = args.exports.clone();
         let order = Order { file, exports, ..Order::new(common, self.machine, &repro)? };
         drive(&Instr, &mut study, order, output)
@@ -222,9 +222,9 @@ impl<'a> Bench<'a> {
 pub fn resumed_file(path: &std::path::Path, content: &[u8]) -> Result<(), Failure> {
     use crate::args::{Cli, Command};
     use clap::Parser;
-    let found = session::resumed(path, content)?;
+    let (found, _) = session::resumed(path, content)?;
     let cli = Cli::try_parse_from(["cyclescope", "instr", "nop"]).expect("a command");
     let Some(Command::Instr(args)) = cli.command else { unreachable!("it is that of instr") };
-    let Some(session) = &found.session else { return Ok(()) };
+    let Some(Resumed { session, .. }) = &found else { return Ok(()) };
     session::adopt(session, &cli.common, &args, path).map(drop)
 }

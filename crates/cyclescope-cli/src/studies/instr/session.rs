@@ -3,15 +3,14 @@
 use super::choose::identity;
 use crate::args::{Common, InstrArgs};
 use crate::output::failure::Failure;
-use crate::session::result_file;
-use crate::session::resume::{self, Settings};
+use crate::session::result_file::foreign;
+use crate::session::resume::{Resumed, Settings};
 use cyclescope::measure::Plan;
 use cyclescope::study::instr::Kept;
 use cyclescope::study::instr::experiments::effort::Effort;
 use cyclescope::study::instr::forms::wanted::WantedForm;
 use cyclescope::study::instr::rows::table::Table;
-use cyclescope::study::instr::session::{GaugeRecord, Session};
-use serde_json::Value;
+use cyclescope::study::instr::session::{GaugeRecord, InstrSession};
 use std::path::Path;
 
 /// The session of some options.
@@ -22,8 +21,8 @@ pub fn session(
     plan: &Plan,
     effort: Effort,
     cpu: u32,
-) -> Session {
-    Session {
+) -> InstrSession {
+    InstrSession {
         version: env!("CARGO_PKG_VERSION").to_string(),
         seed: plan.seed,
         quick: common.quick,
@@ -43,40 +42,31 @@ pub fn session(
     }
 }
 
-/// Contents of a file to resume.
-pub struct Resumed {
-    /// What the survey takes from it.
-    pub kept: Kept,
-    /// Its session; `None` where its first line is incomplete.
-    pub session: Option<Session>,
-}
-
-/// Reads the whole lines of a file to resume.
-pub fn resumed(path: &Path, content: &[u8]) -> Result<Resumed, Failure> {
+/// Reads the whole lines of a file to resume: none but those that the survey takes from it where the first is incomplete.
+pub fn resumed(path: &Path, content: &[u8]) -> Result<(Option<Resumed<InstrSession>>, Kept), Failure> {
     if content.is_empty() {
-        return Ok(Resumed { kept: Kept::default(), session: None });
+        return Ok((None, Kept::default()));
     }
     let name = path.display().to_string();
     let Table { machine, rows, .. } = Table::read(content).map_err(|error| Failure::file(&name, error))?;
-    let foreign = || result_file::foreign(path, super::NAME);
-    let machine = machine.ok_or_else(foreign)?;
-    let session: Session = serde_json::from_value(machine["survey"].clone()).map_err(|_| foreign())?;
-    let gauge: GaugeRecord = serde_json::from_value(machine["gauge"].clone()).map_err(|error| {
+    let machine = machine.ok_or_else(|| foreign(path, super::NAME))?;
+    let resumed = Resumed::new(path, super::NAME, machine)?;
+    let gauge: GaugeRecord = serde_json::from_value(resumed.head["gauge"].clone()).map_err(|error| {
         let text = format!("the file's first line does not have the cost of the links: {error}");
         Failure::usage(text, Some("begin a new file with --out"))
     })?;
-    let kept = Kept { head: Some((machine, gauge)), rows, parts: Vec::new() };
-    Ok(Resumed { kept, session: Some(session) })
+    let kept = Kept { head: Some((resumed.head.clone(), gauge)), rows, parts: Vec::new() };
+    Ok((Some(resumed), kept))
 }
 
 /// The options with what was not given taken from a session.
 pub fn adopt(
-    session: &Session,
+    session: &InstrSession,
     common: &Common,
     args: &InstrArgs,
     path: &Path,
 ) -> Result<(Common, InstrArgs), Failure> {
-    let Session { seed, quick, cpu, clock, executor, .. } = session;
+    let InstrSession { seed, quick, cpu, clock, executor, .. } = session;
     let kept = Settings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
     let (common, mut args) = (kept.adopted(common, path)?, args.clone());
     if args.filters.is_empty() && args.mnemonic.is_empty() && !args.all && args.from.is_none() {
@@ -87,10 +77,4 @@ pub fn adopt(
         }
     }
     Ok((common, args))
-}
-
-/// Fails where the session of a file does not match the request and this machine.
-pub fn require(kept: &Resumed, now: &Session, machine: &Value, path: &Path) -> Result<(), Failure> {
-    let (Some(session), Some((head, _))) = (&kept.session, &kept.kept.head) else { return Ok(()) };
-    resume::require(&session.differences(now, head, machine), super::NAME, path)
 }

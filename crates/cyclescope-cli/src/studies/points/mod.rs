@@ -17,15 +17,15 @@ use crate::session::evidence;
 use crate::session::executor::{self, Code};
 use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
+use crate::session::resume::Resumed;
 use crate::studies::run;
 use cyclescope::error::Error;
 use cyclescope::record::{ErrorRecord, exit};
 use cyclescope::result::container::{Container, plain};
 use cyclescope::study::TextTable;
-use cyclescope::study::points::{PointsStudy, table};
+use cyclescope::study::points::{Kept, PointsStudy, table};
 use cyclescope::study::run::RunStudy;
 use prepared::prepare;
-use session::Resumed;
 use std::ffi::OsString;
 #[cfg(test)]
 use std::path::Path;
@@ -36,13 +36,13 @@ pub use cyclescope::study::points::NAME;
 pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let words = words::without_results(&words);
-    let (mut file, mut resumed) = (None, Resumed::default());
+    let (mut file, mut resumed, mut kept) = (None, None, Kept::default());
     if let Some(path) = &args.points.resume {
-        let (opened, found) = ResultFile::resume(path, run::NAME, |content| session::resumed(path, content))?;
-        (file, resumed) = (Some(opened), found);
+        let opened = ResultFile::resume(path, run::NAME, |content| session::resumed(path, content))?;
+        (file, (resumed, kept)) = (Some(opened.0), opened.1);
     }
-    let adopted =
-        resumed.session.as_ref().map(|session| session::adopt(session, common, args, &words)).transpose()?;
+    let adopt = |resumed: &Resumed<_>| session::adopt(&resumed.session, common, args, &words);
+    let adopted = resumed.as_ref().map(adopt).transpose()?;
     let (common, args, words) = match &adopted {
         Some((common, args, words)) => (common, args, words.as_slice()),
         None => (common, args, words.as_slice()),
@@ -62,8 +62,8 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
     let command = words::with_choices(words, seed, machine.target_cpu());
     let session = session::session(command, seed, &prepared, &libraries)?;
     let facts = plain(&machine).map_err(evidence::unwritten)?;
-    if let Some(path) = &args.points.resume {
-        session::require(&resumed, &session, &facts, path)?;
+    if let Some(resumed) = &resumed {
+        resumed.require(&session, &facts, "in the same folder, on the same machine")?;
     }
     if let Some(path) = &args.points.out {
         file = Some(ResultFile::create(path, run::NAME, true)?);
@@ -73,7 +73,6 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
     }
     let repro = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
     let order = Order { file, printed, exports, ..Order::new(common, &machine, &repro)? };
-    let kept = resumed.kept;
     libraries.with(common.json, |loaded| {
         let points = prepared.iter().map(|point| point.course(common, &machine, loaded));
         let points = points.collect::<Result<Vec<_>, Failure>>()?;
@@ -132,9 +131,9 @@ pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure>
 /// What a file to resume says, and the command that it stands for.
 #[cfg(test)]
 pub fn resumed_points(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let found = session::resumed(path, content)?;
+    let (found, _) = session::resumed(path, content)?;
     let words: Vec<OsString> = ["cyclescope", "run"].map(OsString::from).into();
     let (common, args) = expand::parsed(words.clone())?;
-    let Some(session) = &found.session else { return Ok(()) };
+    let Some(Resumed { session, .. }) = &found else { return Ok(()) };
     session::adopt(session, &common, &args, &words).map(drop)
 }

@@ -7,12 +7,11 @@ use crate::args::template::with_first_value;
 use crate::args::{Common, PointsArgs, RunArgs};
 use crate::input::target::{Libraries, Target};
 use crate::output::failure::Failure;
-use crate::session::result_file;
+use crate::session::resume::{Resumed, json_lines};
 use crate::studies::run;
 use cyclescope::random::mix;
 use cyclescope::snippet::Snippet;
-use cyclescope::study::points::{Kept, Session};
-use serde_json::Value;
+use cyclescope::study::points::{Kept, PointsSession};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,9 +22,9 @@ pub fn session(
     seed: u64,
     points: &[Prepared],
     libraries: &Libraries,
-) -> Result<Session, Failure> {
+) -> Result<PointsSession, Failure> {
     let version = env!("CARGO_PKG_VERSION").to_string();
-    Ok(Session { version, command, seed, points: points.len(), identity: identity(points, libraries) })
+    Ok(PointsSession { version, command, seed, points: points.len(), identity: identity(points, libraries) })
 }
 
 /// A number that other points hardly have: of their commands, their machine code, and the libraries that these name or that are
@@ -57,37 +56,22 @@ fn identity(points: &[Prepared], libraries: &Libraries) -> String {
     format!("{number:016x}")
 }
 
-/// Contents of a file to resume.
-#[derive(Default)]
-pub struct Resumed {
-    /// What the study takes from it.
-    pub kept: Kept,
-    /// Its session; `None` where its first line is incomplete.
-    pub session: Option<Session>,
-}
-
-/// Reads the whole lines of a file to resume.
-pub fn resumed(path: &Path, content: &[u8]) -> Result<Resumed, Failure> {
+/// Reads the whole lines of a file to resume: none but those that the study takes from it where the first is incomplete.
+pub fn resumed(path: &Path, content: &[u8]) -> Result<(Option<Resumed<PointsSession>>, Kept), Failure> {
     if content.is_empty() {
-        return Ok(Resumed::default());
+        return Ok((None, Kept::default()));
     }
-    let foreign = || result_file::foreign(path, run::NAME);
-    let mut lines = Vec::new();
-    for line in content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        lines.push(serde_json::from_slice::<Value>(line).map_err(|_| foreign())?);
-    }
-    if lines.is_empty() {
-        return Err(foreign());
-    }
-    let head = lines.remove(0);
-    let session = serde_json::from_value(head["points"].clone()).map_err(|_| foreign())?;
-    Ok(Resumed { kept: Kept { head: Some(head), lines }, session: Some(session) })
+    let ((head, _), lines) = json_lines(path, run::NAME, content)?;
+    let resumed = Resumed::new(path, run::NAME, head)?;
+    let lines = lines.into_iter().map(|(line, _)| line).collect();
+    let kept = Kept { head: Some(resumed.head.clone()), lines };
+    Ok((Some(resumed), kept))
 }
 
 /// The options of a session and its words, which have to be those of the command, where that has any but `run` and where
 /// results go.
 pub fn adopt(
-    session: &Session,
+    session: &PointsSession,
     common: &Common,
     args: &RunArgs,
     words: &[OsString],
@@ -131,23 +115,10 @@ pub fn beyond_sandbox((common, args): &(Common, RunArgs)) -> Option<&'static str
 }
 
 /// Fails where the command of a file would do more than a file alone may decide.
-fn require_sandbox(session: &Session, kept: &(Common, RunArgs)) -> Result<(), Failure> {
+fn require_sandbox(session: &PointsSession, kept: &(Common, RunArgs)) -> Result<(), Failure> {
     let Some(option) = beyond_sandbox(kept) else { return Ok(()) };
     let command = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
     let text = format!("the file's command has {option}, whose code runs outside of the sandbox: {command}");
     let remedy = "if you trust it, give the whole command, and --resume FILE behind it";
-    Err(Failure::usage(text, Some(remedy)))
-}
-
-/// Fails where the session of a file does not match the request and this machine.
-pub fn require(kept: &Resumed, now: &Session, machine: &Value, path: &Path) -> Result<(), Failure> {
-    let (Some(session), Some(head)) = (&kept.session, &kept.kept.head) else { return Ok(()) };
-    let differences = session.differences(now, head, machine);
-    if differences.is_empty() {
-        return Ok(());
-    }
-    let remedy = "resume with `cyclescope run --resume FILE` alone, in the same folder, on the same machine and with the same \
-                  version; or name a new file with --out";
-    let text = format!("{} can't be resumed: {}", path.display(), differences.join("; "));
     Err(Failure::usage(text, Some(remedy)))
 }

@@ -1,16 +1,22 @@
 //! The words of a command: those that decide what is measured, without those that say where results go.
 
+use crate::output::exporter::Exporter;
+use crate::output::formats::ALL;
+use crate::studies::run;
 use std::ffi::OsString;
 
-/// Options that say where results go, and whether a value follows.
-const RESULTS: [(&str, bool); 6] = [
-    ("--json", false),
-    ("--out", true),
-    ("--resume", true),
-    ("--csv", true),
-    ("--plots", true),
-    ("--evidence", true),
-];
+/// Options that say where results go, beside those of formats, and whether a value follows.
+const RESULTS: [(&str, bool); 4] =
+    [("--json", false), ("--out", true), ("--resume", true), ("--evidence", true)];
+
+/// Whether an option says where results go, and whether a value follows.
+fn destination(name: &str) -> Option<bool> {
+    let of_format = |exporter: &&&dyn Exporter| {
+        exporter.option(run::NAME).is_some() && name.strip_prefix("--") == Some(exporter.name())
+    };
+    let known = RESULTS.iter().find(|(option, _)| *option == name).map(|(_, takes_value)| *takes_value);
+    known.or_else(|| ALL.iter().find(of_format).map(|_| true))
+}
 
 /// These words without destinations of results. Those behind `--` are no options.
 pub fn without_results(words: &[OsString]) -> Vec<OsString> {
@@ -24,8 +30,8 @@ pub fn without_results(words: &[OsString]) -> Vec<OsString> {
         }
         let text = word.to_str().unwrap_or_default();
         let name = text.split('=').next().unwrap_or_default();
-        match RESULTS.iter().find(|(option, _)| *option == name) {
-            Some((_, true)) if name == text => drop(rest.next()),
+        match destination(name) {
+            Some(true) if name == text => drop(rest.next()),
             Some(_) => {}
             None => kept.push(word.clone()),
         }

@@ -15,6 +15,6 @@ mod study;
 pub use export::table;
 pub use list::{Listed, read};
 pub use point::{Label, Other, Point, Row};
-pub use session::Session;
+pub use session::PointsSession;
 pub(in crate::study) use study::INFO;
 pub use study::{Course, Explain, Kept, NAME, PointsStudy, fields};
