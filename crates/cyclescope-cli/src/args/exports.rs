@@ -1,8 +1,8 @@
 //! The options that name files of a format, on each command that has some.
 
+use crate::output::FORMATS;
 use crate::output::exporter::{ExportOption, Exporter};
 use crate::output::failure::Failure;
-use crate::output::formats::ALL;
 use crate::output::report::Report;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl ExportArgs {
 
 impl Args for ExportArgs {
     fn augment_args(command: Command) -> Command {
-        ALL.iter().fold(command, |command, exporter| {
+        FORMATS.iter().fold(command, |command, exporter| {
             let Some(option) = exporter.option(command.get_name()) else { return command };
             let ExportOption { value, help, conflicts } = option;
             let arg = Arg::new(exporter.name()).long(exporter.name());
@@ -75,7 +75,7 @@ impl FromArgMatches for ExportArgs {
             let path = matches.try_get_one::<PathBuf>(exporter.name()).ok()??;
             Some(ExportFile { exporter: *exporter, path: path.clone() })
         };
-        Ok(ExportArgs(ALL.iter().filter_map(file).collect()))
+        Ok(ExportArgs(FORMATS.iter().filter_map(file).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

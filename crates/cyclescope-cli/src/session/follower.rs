@@ -171,7 +171,7 @@ impl Follow for Follower<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::formats::TEXT;
+    use crate::output::TEXT;
 
     #[test]
     fn what_lets_a_study_be_resumed_goes_when_it_is_complete() {

@@ -1,7 +1,7 @@
 //! The words of a command: those that decide what is measured, without those that say where results go.
 
+use crate::output::FORMATS;
 use crate::output::exporter::Exporter;
-use crate::output::formats::ALL;
 use crate::studies::run;
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ fn destination(name: &str) -> Option<bool> {
         exporter.option(run::NAME).is_some() && name.strip_prefix("--") == Some(exporter.name())
     };
     let known = RESULTS.iter().find(|(option, _)| *option == name).map(|(_, takes_value)| *takes_value);
-    known.or_else(|| ALL.iter().find(of_format).map(|_| true))
+    known.or_else(|| FORMATS.iter().find(of_format).map(|_| true))
 }
 
 /// These words without destinations of results. Those behind `--` are no options.
