@@ -1,7 +1,7 @@
 //! The options of every command, and what they choose.
 
 use super::serialized;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cyclescope::clock::{self, Clock};

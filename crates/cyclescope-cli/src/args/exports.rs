@@ -1,9 +1,8 @@
 //! The options that name files of a format, on each command that has some.
 
-use crate::output::FORMATS;
 use crate::output::exporter::{ExportOption, Exporter};
-use crate::output::failure::Failure;
 use crate::output::report::Report;
+use crate::output::{FORMATS, Failure};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 

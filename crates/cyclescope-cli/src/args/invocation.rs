@@ -6,7 +6,7 @@ use super::generic::{GenericArgs, chosen};
 use super::grammar::grammar;
 use super::refusal::Refusal;
 use super::template;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use clap::FromArgMatches;
 use cyclescope::study::{self, StudyInfo};
 use std::ffi::OsString;

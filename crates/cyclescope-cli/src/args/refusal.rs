@@ -2,7 +2,7 @@
 
 use super::grammar::grammar;
 use super::template;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Why a command line is not run: a mistake, or a request for help.

@@ -4,7 +4,7 @@
 //! are misspelt ones, but for those that assembly has, such as `{k1}` and `{z}`; `{ x }` with blanks stays as it is.
 
 use crate::args::{Sweep, is_name, is_taken, size};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use std::ffi::OsString;
 
 /// Options that take a number, and so the variable without braces too.

@@ -1,7 +1,7 @@
 //! Other assemblers: macros, directives and other dialects that the built-in parser does not have.
 
 use crate::args::Assembler;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::Scratch;
 use crate::process::tool;
 use cyclescope::input::{self, Kind};

@@ -1,7 +1,7 @@
 //! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
 
 use crate::args::{CallArgs, Contents, Value};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::context::Element;
 use cyclescope::input::{self, Kind};
 use cyclescope::program::memory::{Fill, Memory, STANDARD_BYTES, TOP_MOST};

@@ -1,6 +1,6 @@
 //! The compilers of C and C++ that the environment names.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::tool;
 use cyclescope::input::{self, Kind};
 use std::path::Path;

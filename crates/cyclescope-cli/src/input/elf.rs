@@ -5,7 +5,7 @@
 //! prepared; thread-local variables, which an executable reaches at a place that another process does not have, are refused.
 
 use crate::input::compiler::{self, Compiler};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::error::Unavailable;
 use cyclescope::input::{self, Kind};
 use object::elf::{

@@ -2,7 +2,7 @@
 
 use crate::input::calling::{Calling, Empty, Instance};
 use crate::input::elf;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::asm::Listing;
 use cyclescope::error::{Cause, RunError};
 use cyclescope::executor::FaultReport;

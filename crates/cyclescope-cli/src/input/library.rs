@@ -6,7 +6,7 @@ use crate::input::elf;
 use crate::input::function::Function;
 use crate::input::region;
 use crate::input::return_type::{self, ReturnType};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::Scratch;
 use cyclescope::snippet::Snippet;
 use std::path::{Path, PathBuf};

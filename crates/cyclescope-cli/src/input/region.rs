@@ -6,7 +6,7 @@
 //! are copied away from their library, so they can neither call nor jump out. Constants and static variables are copied
 //! to the stack, above the function's frame: code has `[rip+x]`, the copy `[rbp+x]`, which is as long.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::input::{self, Kind};
 use cyclescope::snippet::Snippet;
 use iced_x86::{

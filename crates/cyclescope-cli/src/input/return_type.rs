@@ -5,7 +5,7 @@
 //! `float` or a `char` among them remains unknown, apart from the usual ones.
 
 use crate::args::Serialize;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::record::Serialized;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol};

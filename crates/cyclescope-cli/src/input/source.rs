@@ -3,7 +3,7 @@
 use crate::args::template;
 use crate::args::{RunArgs, Syntax};
 use crate::input::assembler;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::asm::{self, Listing};
 use cyclescope::error::Unavailable;
 use cyclescope::input::{self, Kind, Why};

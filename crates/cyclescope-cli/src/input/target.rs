@@ -6,7 +6,7 @@ use crate::input::function::Function;
 use crate::input::library::Library;
 use crate::input::return_type::{self, ReturnType};
 use crate::input::source;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::Scratch;
 use crate::process::isolated::isolated;
 use cyclescope::error::Unavailable;

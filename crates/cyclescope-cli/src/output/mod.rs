@@ -17,6 +17,7 @@ pub mod terminal;
 mod text;
 pub mod words;
 
+pub use failure::{Failure, warn};
 pub use stdout::{Output, WIDTH, wrapped};
 
 use exporter::Exporter;

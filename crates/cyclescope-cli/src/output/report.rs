@@ -43,32 +43,8 @@ pub enum Drawing {
 
 impl Picture {
     /// A picture with this name.
-    pub fn new(name: impl Into<String>, drawing: impl Into<Drawing>) -> Picture {
-        Picture { name: name.into(), drawing: drawing.into() }
-    }
-}
-
-impl From<Bars> for Drawing {
-    fn from(bars: Bars) -> Drawing {
-        Drawing::Bars(bars)
-    }
-}
-
-impl From<Chart> for Drawing {
-    fn from(chart: Chart) -> Drawing {
-        Drawing::Chart(chart)
-    }
-}
-
-impl From<Diagram> for Drawing {
-    fn from(diagram: Diagram) -> Drawing {
-        Drawing::Diagram(diagram)
-    }
-}
-
-impl From<Heat> for Drawing {
-    fn from(heat: Heat) -> Drawing {
-        Drawing::Heat(heat)
+    pub fn new(name: impl Into<String>, drawing: Drawing) -> Picture {
+        Picture { name: name.into(), drawing }
     }
 }
 

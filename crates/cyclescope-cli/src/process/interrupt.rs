@@ -1,6 +1,6 @@
 //! Signals that end the program, and the temporary files that must not outlive it.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::terminal::harmless;
 use crate::process::temp_cleanup;
 use std::ffi::CString;

@@ -8,7 +8,7 @@
 //! processes that a constructor has started too, unless they left the group. All that is against accidents: a library has the
 //! user's rights.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::{Group, Held, Scratch};
 use cyclescope::executor::user::signal_name;
 use cyclescope::record::{ErrorRecord, exit};

@@ -4,7 +4,7 @@
 //! more than anybody reads, everything that is left of its group is killed: a process that it left behind would run beside
 //! the measurement.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::Group;
 use cyclescope::error::Unavailable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

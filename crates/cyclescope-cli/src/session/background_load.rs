@@ -2,10 +2,9 @@
 
 use crate::args::Common;
 use crate::input::source::checked;
-use crate::output::Output;
-use crate::output::failure::{Failure, warn};
 use crate::output::page::{Page, note};
 use crate::output::terminal::harmless;
+use crate::output::{Failure, Output, warn};
 use cyclescope::executor::Companion;
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;

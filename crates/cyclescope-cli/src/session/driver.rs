@@ -4,11 +4,9 @@
 //! and which exit code it means. Everything else is here.
 
 use crate::args::{Common, ExportArgs};
-use crate::output::Output;
 use crate::output::exporter::Exporter;
-use crate::output::failure::{Failure, warn};
 use crate::output::report::{Picture, Report, table_of_lines};
-use crate::output::{JSON, TEXT};
+use crate::output::{Failure, JSON, Output, TEXT, warn};
 use crate::process::interrupt;
 use crate::session::background_load::{self, BackgroundLoad};
 use crate::session::evidence::{Place, unwritten};

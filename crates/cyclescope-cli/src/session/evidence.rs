@@ -1,8 +1,8 @@
 //! The directory for evidence.
 
 use crate::args::Common;
+use crate::output::Failure;
 use crate::output::directory::make_directory;
-use crate::output::failure::Failure;
 use cyclescope::machine::Machine;
 use cyclescope::result::container::{Evidence, Origin, remove_unfinished};
 use std::cell::Cell;

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::input::calling;
-use crate::output::failure::{Failure, warn};
+use crate::output::{Failure, warn};
 use cyclescope::executor::{LockState, Open, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;

@@ -1,8 +1,7 @@
 //! Follows a study: keeps each line of its result, prints it, draws the bar.
 
-use crate::output::Output;
 use crate::output::exporter::Exporter;
-use crate::output::failure::{Failure, warn};
+use crate::output::{Failure, Output, warn};
 use crate::process::interrupt;
 use crate::session::evidence;
 use crate::session::evidence::Place;

@@ -1,8 +1,7 @@
 //! Computes the result of a study again from its evidence, and compares it with the one that was printed.
 
-use crate::output::Output;
-use crate::output::failure::{Failure, warn};
 use crate::output::words::plural;
+use crate::output::{Failure, Output, warn};
 use crate::session::driver::StudyView;
 use cyclescope::error::{Error, RunError};
 use cyclescope::result::answers::Answers;

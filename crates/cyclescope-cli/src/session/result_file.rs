@@ -4,7 +4,7 @@
 //! are written a line at a time, so that a program that is killed loses no more than the line in flight, which is
 //! dropped when the file is resumed.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::input::{self, BadInput, Kind};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 //! something else is refused.
 
 use crate::args::Common;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::result_file::foreign;
 use cyclescope::executor::Offer;
 use cyclescope::study::ResumedSession;

@@ -1,8 +1,7 @@
 //! `--clock list` and `cyclescope clock`: every timing method, what it orders and whether it works here, and its source text.
 
 use crate::args::{ClockArgs, Common, find_clock};
-use crate::output::failure::Failure;
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Failure, Output, WIDTH, wrapped};
 use cyclescope::clock::source::{Language, source};
 use cyclescope::clock::{self, Clock, Side};
 use cyclescope::error::Unavailable;

@@ -2,8 +2,7 @@
 
 use super::{evaluate, instr, marker, points, run};
 use crate::args::Common;
-use crate::output::Output;
-use crate::output::failure::Failure;
+use crate::output::{Failure, Output};
 use cyclescope::result::container::Container;
 use std::path::Path;
 

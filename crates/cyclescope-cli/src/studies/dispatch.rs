@@ -2,8 +2,7 @@
 
 use super::{ab, clocks, compare, doctor, evaluate, generic_study, instr, marker, points, replay, run};
 use crate::args::{Command, Invocation};
-use crate::output::Output;
-use crate::output::failure::Failure;
+use crate::output::{Failure, Output};
 
 /// Runs the command and returns the exit code.
 pub fn run_command(invocation: &Invocation, output: &mut Output) -> Result<u8, Failure> {

@@ -1,8 +1,7 @@
 //! The look of a result that is more than a table of its lines.
 
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::report::Picture;
+use crate::output::{Failure, Output};
 use serde_json::Value;
 
 /// How a study's result looks where it is not a table of its lines alone.

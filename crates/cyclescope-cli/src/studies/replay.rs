@@ -1,8 +1,7 @@
 //! `cyclescope replay`: a result again from its evidence.
 
 use crate::args::{Common, ReplayArgs};
-use crate::output::Output;
-use crate::output::failure::Failure;
+use crate::output::{Failure, Output};
 use crate::studies::commands::{STUDIES, StudyCommand};
 use crate::studies::generic_study;
 use cyclescope::result::container::Container;

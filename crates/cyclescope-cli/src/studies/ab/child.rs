@@ -3,7 +3,7 @@
 //! A program runs in a process group of its own, without input. What is left of the group when it has ended is killed: it would run
 //! beside the next run. It inherits the CPU of this process, which waits meanwhile.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::{Group, Held};
 use cyclescope::executor::user::signal_name;
 use cyclescope::record::{ErrorRecord, exit};

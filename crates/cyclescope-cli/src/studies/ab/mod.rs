@@ -9,8 +9,7 @@ mod session;
 
 use crate::args::repro;
 use crate::args::{AbArgs, Common};
-use crate::output::Output;
-use crate::output::failure::Failure;
+use crate::output::{Failure, Output};
 use crate::process::interrupt::Scratch;
 use crate::session::progress::Progress;
 use child::{Program, Surroundings};

@@ -1,7 +1,7 @@
 //! Files of runs: written by `--out`, read by `--against`.
 
 use super::record::{RESULT, RUN, Row, RunRecord, SESSION, SessionRecord};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::result_file::ResultFile;
 use cyclescope::input::{self, Kind};
 use cyclescope::record::Line;

@@ -1,9 +1,8 @@
 //! The result as text and as Markdown.
 
 use super::record::{Row, SessionRecord, reason};
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::{Page, note, print, table};
+use crate::output::{Failure, Output};
 use cyclescope::study::ab::Verdict;
 
 /// Characters of a name in a table; longer ones are cut in the middle.

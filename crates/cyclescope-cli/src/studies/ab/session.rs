@@ -3,7 +3,7 @@
 use super::child::{LAYOUTS, Program, Surroundings};
 use super::clock::Rulers;
 use super::record::RunRecord;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::executor::warn_of_neighbours;
 use cyclescope::executor::{CpuLock, OpenOptions};
 use cyclescope::random::Random;

@@ -3,7 +3,7 @@
 //! Two numbers differ where each is outside the other's interval. Where a number is missing in one, its verdict is what
 //! differs.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::page::{Page, note, print, table};
 use crate::output::words::{one_line, shortened};
 use crate::studies::uarch::{CoreRecord, Figure, Scale};

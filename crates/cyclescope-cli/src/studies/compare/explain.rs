@@ -2,10 +2,9 @@
 
 use super::input::{Content, Input};
 use super::tables::{cycles, instruction, number, quantity};
-use crate::output::failure::Failure;
 use crate::output::page::Page;
 use crate::output::words::one_line;
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Failure, Output, WIDTH, wrapped};
 use cyclescope::study::instr::tables::compare::{Difference, Side};
 use serde::Serialize;
 

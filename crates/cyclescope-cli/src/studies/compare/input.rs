@@ -1,6 +1,6 @@
 //! A file to compare: results, or a published table.
 
-use crate::output::failure::{Failure, warn};
+use crate::output::{Failure, warn};
 use crate::studies::uarch::CoreRecord;
 use cyclescope::input::{self, Kind};
 use cyclescope::study::instr::rows::table::Table;

@@ -7,9 +7,8 @@ mod tables;
 
 use self::core::{Counts, Pair, Pairs};
 use crate::args::{Common, CompareArgs};
-use crate::output::Output;
-use crate::output::failure::{Failure, warn};
 use crate::output::page::Page;
+use crate::output::{Failure, Output, warn};
 use cyclescope::record::exit;
 use cyclescope::study::instr::tables::compare::{Comparison, Difference, Tolerance};
 use cyclescope::study::instr::tables::compare::{against_reference, against_results};

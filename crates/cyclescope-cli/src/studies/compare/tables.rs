@@ -1,10 +1,9 @@
 //! A comparison as tables.
 
 use super::input::{Content, Input};
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::{Page, note, print, table};
 use crate::output::words::{one_line, shortened};
+use crate::output::{Failure, Output};
 use comfy_table::CellAlignment;
 use cyclescope::executor::Offer;
 use cyclescope::study::instr::rows::row::Bound;

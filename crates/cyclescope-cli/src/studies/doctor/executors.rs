@@ -1,8 +1,7 @@
 //! The section on executors.
 
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
+use crate::output::{Failure, Output};
 use cyclescope::doctor::Diagnosis;
 
 /// Each executor that `--executor` takes, and why one can't be used here.

@@ -6,9 +6,8 @@ pub mod sections;
 
 use crate::args::Common;
 use crate::args::repro;
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
+use crate::output::{Failure, Output};
 use cyclescope::doctor::{Diagnosis, DoctorRecord, Effort, Means, examine};
 use cyclescope::error::RunError;
 use cyclescope::executor::user::{User, UserOptions};

@@ -1,6 +1,6 @@
 //! The section on the kernel module.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::page::Page;
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;

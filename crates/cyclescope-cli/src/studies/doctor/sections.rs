@@ -1,9 +1,8 @@
 //! The sections of the report.
 
 use crate::args::Common;
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
+use crate::output::{Failure, Output};
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
 use cyclescope::machine::core_study::{CoreStudy, Phases, Sharing, SiblingProof, SiblingStudy};

@@ -1,7 +1,7 @@
 //! The paper's graphs of each method: minimum and variance by ensemble and by length of the code, and resolution by
 //! number of readings.
 
-use crate::output::report::Picture;
+use crate::output::report::{Drawing, Picture};
 use cyclescope::executor::DEFAULT;
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::study::evaluate::ensemble::{Ensemble, Fraction};
@@ -29,7 +29,7 @@ struct Graphs<'a> {
 
 impl Graphs<'_> {
     fn add(&mut self, name: String, chart: Chart) {
-        self.all.push(Picture::new(name, chart));
+        self.all.push(Picture::new(name, Drawing::Chart(chart)));
     }
 
     /// Minimum and variance of each ensemble.

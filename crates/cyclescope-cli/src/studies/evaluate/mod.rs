@@ -9,10 +9,9 @@ mod tables;
 
 use crate::args::repro;
 use crate::args::{Common, EvaluateArgs, find_clock};
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
 use crate::output::report::Picture;
+use crate::output::{Failure, Output};
 use crate::session::driver::{Order, StudyView, drive};
 use crate::session::replay_study;
 use cyclescope::clock::{self, Clock};

@@ -1,6 +1,6 @@
 //! What each method's pair takes its time for, and its code.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::page::{Page, note};
 use cyclescope::caveat::Caveat;
 use cyclescope::statistics::Interval;

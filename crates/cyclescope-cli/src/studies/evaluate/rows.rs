@@ -1,6 +1,6 @@
 //! Tables of timing methods on one executor or two: the row of another than the default is below the default's.
 
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::page::{Page, print, table};
 use comfy_table::Table;
 use cyclescope::executor::{DEFAULT, Offer};

@@ -1,8 +1,7 @@
 //! The parts of an evaluation in words: the machine's clocks, the documents' claims, the verdict.
 
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
+use crate::output::{Failure, Output};
 use crate::studies::doctor::sections as doctor;
 use cyclescope::caveat::Caveat;
 use cyclescope::executor::Offer;

@@ -2,7 +2,7 @@
 
 use super::rows::{Rows, place};
 use super::tables::{short, tight, whole};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::page::{Page, note, print, table};
 use cyclescope::clock::Clock;
 use cyclescope::executor::DEFAULT;

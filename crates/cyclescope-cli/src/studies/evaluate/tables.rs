@@ -1,7 +1,7 @@
 //! The tables of an evaluation, 80 columns wide.
 
 use super::rows::{self, Rows};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::output::page::{Page, note, print, table};
 use cyclescope::caveat::Caveat;
 use cyclescope::clock::Clock;

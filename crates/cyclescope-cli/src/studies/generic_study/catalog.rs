@@ -1,8 +1,7 @@
 //! `--list` with the name of another suite: its questions, and what answers them here.
 
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
+use crate::output::{Failure, Output};
 use cyclescope::study::{Catalog, Entry, Plain};
 use serde::Serialize;
 

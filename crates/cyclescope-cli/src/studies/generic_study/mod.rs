@@ -7,10 +7,9 @@ mod told;
 
 use crate::args::repro;
 use crate::args::{Common, GenericArgs};
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::{Page, print, table};
 use crate::output::report::Picture;
+use crate::output::{Failure, Output};
 use crate::process::interrupt;
 use crate::session::driver::{Order, StudyView, drive};
 use crate::session::evidence::unwritten;

@@ -2,7 +2,7 @@
 //! resumed says.
 
 use crate::args::Common;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::result_file::foreign;
 use crate::session::resume::{LineEnd, Resumed, Settings, json_lines};
 use cyclescope::measure::Plan;

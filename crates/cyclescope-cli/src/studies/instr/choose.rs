@@ -1,7 +1,7 @@
 //! From the command line to the forms that are meant.
 
 use crate::args::InstrArgs;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::input::{self, Kind};
 use cyclescope::random::mix;
 use cyclescope::study::instr::forms::wanted::WantedForm;

@@ -1,10 +1,9 @@
 //! `--explain`: every program that was timed for a form, and how its row follows from them.
 
 use super::tables::{self, name, sign};
-use crate::output::failure::Failure;
 use crate::output::page::Page;
 use crate::output::words::{one_line, quantity};
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Failure, Output, WIDTH, wrapped};
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
 use cyclescope::study::instr::rows::explanation::{Length, Spread, Trial, explain};

@@ -1,9 +1,8 @@
 //! `--list`: the forms that would be measured, and those that would be skipped.
 
-use crate::output::failure::Failure;
 use crate::output::page::{Page, note, print, table};
 use crate::output::words::plural;
-use crate::output::{Output, wrapped};
+use crate::output::{Failure, Output, wrapped};
 use comfy_table::CellAlignment;
 use cyclescope::executor::Ring;
 use cyclescope::machine::Machine;

@@ -8,8 +8,7 @@ pub mod tables;
 
 use crate::args::repro;
 use crate::args::{Common, InstrArgs};
-use crate::output::Output;
-use crate::output::failure::Failure;
+use crate::output::{Failure, Output};
 use crate::session::driver::{Order, StudyView, drive};
 use crate::session::executor::{self, Code};
 use crate::session::replay_study;

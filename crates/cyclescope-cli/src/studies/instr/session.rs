@@ -2,7 +2,7 @@
 
 use super::choose::identity;
 use crate::args::{Common, InstrArgs};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::result_file::foreign;
 use crate::session::resume::{Resumed, Settings};
 use cyclescope::measure::Plan;

@@ -1,10 +1,9 @@
 //! Rows and their summary as text.
 
-use crate::output::failure::Failure;
 use crate::output::notes::Notes;
 use crate::output::page::{Page, note, print, table};
 use crate::output::words::{one_line, plural, quantity, reach};
-use crate::output::{Output, wrapped};
+use crate::output::{Failure, Output, wrapped};
 use comfy_table::CellAlignment;
 use cyclescope::study::instr::forms::skip::Skip;
 use cyclescope::study::instr::rows::row::{Bound, Latency, Row, Status};

@@ -3,7 +3,7 @@
 use crate::input::compiler::{self, Compiler};
 use crate::input::function::{self, StdoutAside};
 use crate::input::source;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::process::interrupt::Scratch;
 use cyclescope::machine::Machine;
 use cyclescope::record::exit;

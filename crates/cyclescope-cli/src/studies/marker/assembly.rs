@@ -1,8 +1,7 @@
 //! `--assembly`: what each design was compiled to, with the marker and without.
 
-use crate::output::failure::Failure;
 use crate::output::page::{Page, note};
-use crate::output::{WIDTH, wrapped};
+use crate::output::{Failure, WIDTH, wrapped};
 use cyclescope::study::marker::anatomy::{Line, Path};
 use cyclescope::study::marker::record::MarkerRecord;
 

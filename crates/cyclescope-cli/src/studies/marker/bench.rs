@@ -2,7 +2,7 @@
 
 use super::around::Loaded;
 use super::choose::Choice;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
 use cyclescope::executor::kernel::markers::Markers;

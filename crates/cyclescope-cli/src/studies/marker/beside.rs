@@ -1,9 +1,8 @@
 //! The figures of the document on Linux kernel markers beside ours, and its conclusions, tested here.
 
 use super::tables::spread;
-use crate::output::failure::Failure;
 use crate::output::page::{Page, note, print, table};
-use crate::output::{Output, wrapped};
+use crate::output::{Failure, Output, wrapped};
 use cyclescope::study::marker::comparison::{Conclusion, Relation};
 use cyclescope::study::marker::found::PublishedRecord;
 use cyclescope::study::marker::published::Beside;

@@ -1,7 +1,7 @@
 //! From the command line to the markers that are meant.
 
 use crate::args::MarkerArgs;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use cyclescope::study::marker::catalog::Catalog;
 use cyclescope::study::marker::selection::{Criteria, Unmatched};
 use cyclescope::study::marker::source::context::Context;

@@ -1,9 +1,8 @@
 //! `--list`: designs, states and contexts.
 
 use super::choose::Choice;
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
+use crate::output::{Failure, Output};
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::state::State;
 use serde::Serialize;

@@ -13,10 +13,9 @@ mod tables;
 
 use crate::args::repro;
 use crate::args::{Common, MarkerArgs};
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::page::Page;
 use crate::output::report::Picture;
+use crate::output::{Failure, Output};
 use crate::process::isolated::isolated;
 use crate::session::driver::{Order, StudyView, drive};
 use crate::session::evidence::unwritten;

@@ -1,7 +1,7 @@
 //! A picture for each context: what each marker costs, in each state.
 
 use super::tables::names;
-use crate::output::report::Picture;
+use crate::output::report::{Drawing, Picture};
 use crate::output::words::quantity;
 use cyclescope::plot::{Axis, Bar, Bars, Group, Scale};
 use cyclescope::study::marker::record::MarkerRecord;
@@ -13,7 +13,7 @@ const LARGE: f64 = 20.0;
 pub fn pictures(records: &[MarkerRecord], machine: &str) -> Vec<Picture> {
     let picture = |name: &str| {
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
-        Picture::new(format!("marker-{name}"), picture(name, machine, &of))
+        Picture::new(format!("marker-{name}"), Drawing::Bars(picture(name, machine, &of)))
     };
     names(records).into_iter().map(picture).collect()
 }

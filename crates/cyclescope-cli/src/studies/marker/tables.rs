@@ -1,10 +1,9 @@
 //! What markers cost, 80 columns wide: a table for each context.
 
-use crate::output::failure::{Failure, warn};
 use crate::output::notes::Notes;
 use crate::output::page::{Page, note, print, table};
 use crate::output::words::{plural, quantity};
-use crate::output::{Output, WIDTH};
+use crate::output::{Failure, Output, WIDTH, warn};
 use comfy_table::{CellAlignment, Table};
 use cyclescope::caveat::{Caveat, Code};
 use cyclescope::record::Quantity;

@@ -4,7 +4,7 @@ use crate::args::grammar::grammar;
 use crate::args::template::Value;
 use crate::args::{Cli, Command, Common, RunArgs, Sweep};
 use crate::input::source;
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use clap::FromArgMatches;
 use cyclescope::input::Kind;
 use cyclescope::record::ErrorRecord;

@@ -9,9 +9,8 @@ mod words;
 
 use crate::args::{Common, RunArgs};
 use crate::input::target::Libraries;
-use crate::output::Output;
-use crate::output::failure::Failure;
 use crate::output::report::Picture;
+use crate::output::{Failure, Output};
 use crate::session::driver::{Order, StudyView, drive};
 use crate::session::evidence;
 use crate::session::executor::{self, Code};

@@ -1,7 +1,7 @@
 //! Pictures of a sweep: the cost over the values, and the cost divided by the value.
 
 use super::tables::subject;
-use crate::output::report::Picture;
+use crate::output::report::{Drawing, Picture};
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::record::Quantity;
 use cyclescope::study::points::{Label, PointsStudy, Row};
@@ -19,15 +19,11 @@ pub fn pictures(study: &PointsStudy, machine: &str, geometric: bool) -> Vec<Pict
     let confidence = study.runs().next().map_or(0.95, |run| run.how().confidence);
     let note = format!("{machine}: {} % intervals", (1e6 * confidence).round() / 1e4);
     let each = format!("core cycles / {variable}");
+    let whole = chart(rows, (variable, "core cycles"), &note, geometric, |_| 1.0);
+    let shares = chart(rows, (variable, &each), &note, geometric, |value| value);
     vec![
-        Picture::new(
-            format!("sweep-{variable}"),
-            chart(rows, (variable, "core cycles"), &note, geometric, |_| 1.0),
-        ),
-        Picture::new(
-            format!("sweep-{variable}-each"),
-            chart(rows, (variable, &each), &note, geometric, |value| value),
-        ),
+        Picture::new(format!("sweep-{variable}"), Drawing::Chart(whole)),
+        Picture::new(format!("sweep-{variable}-each"), Drawing::Chart(shares)),
     ]
 }
 

@@ -4,7 +4,7 @@ use super::expand::{Asked, at};
 use crate::args::Common;
 use crate::args::repro;
 use crate::input::target::{Found, Libraries, Loaded, Target};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::evidence;
 use crate::studies::run;
 use cyclescope::machine::Machine;

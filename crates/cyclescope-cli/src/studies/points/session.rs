@@ -6,7 +6,7 @@ use super::words::{with_choices, without_results};
 use crate::args::template::with_first_value;
 use crate::args::{Common, PointsArgs, RunArgs};
 use crate::input::target::{Libraries, Target};
-use crate::output::failure::Failure;
+use crate::output::Failure;
 use crate::session::resume::{Resumed, json_lines};
 use crate::studies::run;
 use cyclescope::random::mix;

@@ -1,11 +1,10 @@
 //! Points as text.
 
 use crate::args::with_unit;
-use crate::output::failure::Failure;
 use crate::output::notes::Notes;
 use crate::output::page::{Page, note, print, table};
 use crate::output::words::{plural, quantity};
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Failure, Output, WIDTH, wrapped};
 use cyclescope::caveat::Caveat;
 use cyclescope::result::versus::Verdict;
 use cyclescope::study::points::{Label, PointsStudy, Row};

@@ -1,8 +1,7 @@
 //! A result as text, in lines of at most 80 characters.
 
-use crate::output::failure::Failure;
 use crate::output::terminal::harmless;
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Failure, Output, WIDTH, wrapped};
 use cyclescope::executor::Offer;
 use cyclescope::measure::{Count, Counted, Counts};
 use cyclescope::record::{Quantity, RunRecord, Serialized, Trained};

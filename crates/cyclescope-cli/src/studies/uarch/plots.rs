@@ -7,7 +7,7 @@
 use super::diagram::diagram;
 use super::matrix::Matrix;
 use super::record::{CoreRecord, Filler, KIND, Walk};
-use crate::output::report::Picture;
+use crate::output::report::{Drawing, Picture};
 use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
 use cyclescope::study::StudyInfo;
 use serde_json::Value;
@@ -16,17 +16,18 @@ use serde_json::Value;
 pub fn pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
     let records = CoreRecord::all(lines);
     let charts = records.iter().flat_map(|record| charts(record, machine));
-    let mut all: Vec<Picture> = charts.map(|(name, chart)| Picture::new(name, chart)).collect();
+    let mut all: Vec<Picture> =
+        charts.map(|(name, chart)| Picture::new(name, Drawing::Chart(chart))).collect();
     for records in records.chunk_by(|one, other| one.test == other.test) {
         if let Some((name, chart)) = bandwidth(records, machine) {
-            all.push(Picture::new(name, chart));
+            all.push(Picture::new(name, Drawing::Chart(chart)));
         }
         if let (Some(matrix), [first, ..]) = (Matrix::of(records), records) {
             let heat = matrix.heat(title(first), machine);
-            all.push(Picture::new(format!("{KIND}-{}", first.test), heat));
+            all.push(Picture::new(format!("{KIND}-{}", first.test), Drawing::Heat(heat)));
         }
     }
-    all.push(Picture::new("core", diagram(&records, machine)));
+    all.push(Picture::new("core", Drawing::Diagram(diagram(&records, machine))));
     all
 }
 

@@ -2,10 +2,9 @@
 
 use super::matrix::Matrix;
 use super::record::{CoreRecord, Part};
-use crate::output::failure::Failure;
 use crate::output::page::{Page, note};
 use crate::output::terminal::harmless;
-use crate::output::{Output, WIDTH, wrapped};
+use crate::output::{Failure, Output, WIDTH, wrapped};
 use serde_json::Value;
 
 /// The parts in the order of an instruction's way.
