@@ -9,7 +9,8 @@ pub use cyclescope_evaluate as evaluate;
 pub use cyclescope_instr as instr;
 pub use cyclescope_marker as marker;
 pub use cyclescope_measure::study::{
-    Catalog, Entry, Follow, Head, Plain, Progress, Record, Role, Selected, Session, Stop, Study, StudyInfo,
+    Catalog, Entry, Follow, GenericSession, Head, Plain, Progress, Record, Role, Selected, Session, Stop,
+    Study, StudyInfo, TextColumn, TextTable,
 };
 pub use cyclescope_run::{points, study as run};
 

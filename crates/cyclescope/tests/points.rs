@@ -8,7 +8,7 @@ use cyclescope::measure::{Plan, Precision};
 use cyclescope::record::ErrorRecord;
 use cyclescope::result::answers::Answers;
 use cyclescope::snippet::Snippet;
-use cyclescope::study::points::{Kept, Label, PointsStudy, Row, Session};
+use cyclescope::study::points::{Kept, Label, PointsSession, PointsStudy, Row};
 use cyclescope::study::run::RunStudy;
 use cyclescope::study::{Record, Role, Stop, Study};
 use cyclescope_sim::{Scenario, Simulated};
@@ -83,7 +83,7 @@ fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: Kept) -> PointsStu
             RunStudy::new(&snippet.into(), plan(), PRECISION, &machine, "x".to_string(), open(false, 0.0));
         (Label::Value { variable: "N".to_string(), value }, Ok(Box::new(run)))
     };
-    let session = Session {
+    let session = PointsSession {
         version: String::new(),
         command: Vec::new(),
         seed: 3,

@@ -5,7 +5,7 @@ use super::forms::constants::Constant;
 use super::forms::sequence::Sequence;
 use super::forms::wanted::WantedForm;
 use super::selection::{all, full_name};
-use super::session::Session;
+use super::session::InstrSession;
 use super::survey::Survey;
 use super::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_code::asm::Listing;
@@ -32,7 +32,7 @@ pub struct InstrPlan {
     /// Whether the machine is emulated.
     pub emulated: bool,
     /// What a result file has of it.
-    pub session: Session,
+    pub session: InstrSession,
     /// The processor's name.
     pub cpu_model: String,
     /// What follows the name of a form in the command that measures it alone.
@@ -67,7 +67,7 @@ pub struct How {
 
 impl InstrPlan {
     /// A plan for these forms on this machine.
-    pub fn new(how: How, session: Session, machine: &Machine, forms: &[WantedForm]) -> InstrPlan {
+    pub fn new(how: How, session: InstrSession, machine: &Machine, forms: &[WantedForm]) -> InstrPlan {
         let saved = |wanted: &WantedForm| SavedForm {
             form: full_name(&wanted.form.into()),
             sequence: wanted.sequence.as_ref().map(|sequence| to_hex(&sequence.bytes())),

@@ -3,14 +3,14 @@
 use super::experiments::effort::Effort;
 use super::experiments::gauge::{Cost, Gauge};
 use super::rows::explanation::LinkCost;
-use cyclescope_measure::study::{differing, other_processor};
+pub use cyclescope_measure::study::{Session, differing};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
 /// The part of the first line that is about the survey.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Session {
+pub struct InstrSession {
     /// The version of the program.
     pub version: String,
     /// The seed.
@@ -50,7 +50,7 @@ pub(super) struct MachineLine<'a> {
     #[serde(flatten)]
     pub(super) machine: &'a Value,
     /// What is measured, and how.
-    pub(super) survey: &'a Session,
+    pub(super) survey: &'a InstrSession,
     /// What links in chains cost.
     pub(super) gauge: GaugeRecord,
 }
@@ -88,18 +88,16 @@ impl GaugeRecord {
     }
 }
 
-impl Session {
-    /// In what this session of a file with that first line differs from the one that is to resume it, and its machine
-    /// from this one. Empty where nothing differs.
-    pub fn differences(&self, now: &Session, kept: &Value, machine: &Value) -> Vec<String> {
-        let mut differ = differing(self, now, &["identity", "forms"]);
-        differ.extend(other_processor(kept, machine));
-        if differ.is_empty() && self.identity != now.identity {
-            differ.push(format!(
-                "it has {} forms, which differ from the {} selected now",
-                self.forms, now.forms
-            ));
-        }
-        differ
+impl Session for InstrSession {
+    const FIELD: &'static str = "survey";
+
+    fn changes(&self, now: &InstrSession) -> Vec<String> {
+        differing(self, now, &["identity", "forms"])
+    }
+
+    fn other_subjects(&self, now: &InstrSession) -> Option<String> {
+        let text =
+            || format!("it has {} forms, which differ from the {} selected now", self.forms, now.forms);
+        (self.identity != now.identity).then(text)
     }
 }

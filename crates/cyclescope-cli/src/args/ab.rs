@@ -1,13 +1,14 @@
 //! Options of `ab`.
 
 use super::number::{number, seconds};
+use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
 const SAID: &str = "What is said";
 
 /// Options of `ab`.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, serde::Serialize)]
 #[command(
     override_usage = "cyclescope ab [OPTIONS] OLD NEW\n       cyclescope ab [OPTIONS] --out FILE PROGRAM\n       \
     cyclescope ab [OPTIONS] --against FILE NEW",
@@ -21,24 +22,30 @@ pub struct AbArgs {
     pub programs: Vec<String>,
     /// A change by less than this is `same`; `slower` and `faster` are by more than a quarter of it [default: 1%]
     #[arg(help_heading = SAID, long, value_name = "SHARE", value_parser = share)]
+    #[serde(serialize_with = "serialized::percent")]
     pub within: Option<f64>,
     /// Exit with 6 where a benchmark is slower, and may be so by this much: its interval reaches it
     #[arg(help_heading = SAID, long, value_name = "SHARE", value_parser = share)]
+    #[serde(serialize_with = "serialized::percent")]
     pub fail_on_slower: Option<f64>,
     /// Exit with 5 where a benchmark is unclear
     #[arg(help_heading = SAID, long)]
     pub fail_on_unclear: bool,
     /// Print the result as Markdown, for a pull request
     #[arg(help_heading = SAID, long, conflicts_with = "json")]
+    #[serde(skip)]
     pub markdown: bool,
     /// Compare with the runs in a file that --out wrote, those of its last program
     #[arg(long, value_name = "FILE")]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub against: Option<PathBuf>,
     /// Write each run and the result to a new file of JSON lines
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub out: Option<PathBuf>,
     /// Append what the programs print to a file [default: it is discarded]
     #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
     pub output: Option<PathBuf>,
     /// Compare the CPU time of whole programs, also where they have benchmarks
     #[arg(long)]

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 const WHAT: &str = "What a function gets";
 
 /// Options on what the function of --c, --lib or --elf gets.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 pub struct CallArgs {
     /// Give the latency of a call as the cost, instead of its throughput: each begins behind an LFENCE (`fence`), or its first
     /// argument waits for the result of the last call, a number (`result`) or a floating point number (`float-result`); with
@@ -53,7 +53,8 @@ impl CallArgs {
 }
 
 /// What a call waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Serialize {
     /// The last call's result, a number or an address
     Result,
@@ -95,6 +96,12 @@ impl Value {
     }
 }
 
+impl serde::Serialize for Value {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -129,6 +136,12 @@ impl From<&str> for Contents {
             "random" => Contents::Random,
             path => Contents::File(path.into()),
         }
+    }
+}
+
+impl serde::Serialize for Contents {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

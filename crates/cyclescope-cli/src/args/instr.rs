@@ -1,5 +1,7 @@
 //! Options of `instr`.
 
+use super::exports::ExportArgs;
+use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -7,7 +9,7 @@ const WHICH: &str = "What to measure";
 const WHERE: &str = "Where results go";
 
 /// Options of `instr`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(
     after_help = "A form is an instruction with one kind of operand in each place. A filter is a glob over four names of \
     a form, `add`, `add r64, r64`, `Add_r64_rm64` (iced's Code) and `Add_r64_rm64 r64, r64`; case does not matter. A list \
@@ -32,9 +34,11 @@ pub struct InstrArgs {
     pub all: bool,
     /// Measure your own list, a CSV file; filters then choose from it
     #[arg(help_heading = WHICH, long, value_name = "FILE")]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub from: Option<PathBuf>,
     /// Measure nothing, and list the forms that would be measured or skipped
     #[arg(help_heading = WHICH, long, conflicts_with_all = ["out", "resume", "csv", "markdown", "explain"])]
+    #[serde(skip)]
     pub list: bool,
     /// Measure a few forms, and show all programs, their figures and how the row follows from them
     #[arg(help_heading = WHICH, long, value_name = "CODE",
@@ -42,14 +46,14 @@ pub struct InstrArgs {
     pub explain: Option<String>,
     /// Write the machine's facts and each row, as soon as it is measured, to a new file of JSON lines
     #[arg(help_heading = WHERE, long, value_name = "FILE", conflicts_with = "resume")]
+    #[serde(skip)]
     pub out: Option<PathBuf>,
     /// Resume an interrupted survey; options that are given must match the file, the others are read from it
     #[arg(help_heading = WHERE, long, value_name = "FILE")]
+    #[serde(skip)]
     pub resume: Option<PathBuf>,
-    /// Also write the table as CSV
-    #[arg(help_heading = WHERE, long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Also write the table as Markdown
-    #[arg(help_heading = WHERE, long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
+    /// Files of the table.
+    #[command(flatten, next_help_heading = WHERE)]
+    #[serde(skip)]
+    pub exports: ExportArgs,
 }

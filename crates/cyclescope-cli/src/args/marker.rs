@@ -1,5 +1,7 @@
 //! Options of `marker`.
 
+use super::exports::ExportArgs;
+use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -7,7 +9,7 @@ const WHICH: &str = "What to measure";
 const WHAT: &str = "What to print";
 
 /// Options of `marker`.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(
     after_help = "A marker is a tracing site in a loop. Its cost is the loop with it less the loop without it, \
     measured in turn at 16 places in a cache line. Without names all designs are measured in all their states, in an empty \
@@ -30,6 +32,7 @@ pub struct MarkerArgs {
     /// A C file that defines `static inline void around(void *memory)`, the body of the loop that markers are in; the
     /// marker is placed after it, or where MARKER() is in it
     #[arg(help_heading = WHICH, long, value_name = "FILE", conflicts_with_all = ["context", "all"])]
+    #[serde(serialize_with = "serialized::optional_path")]
     pub around: Option<PathBuf>,
     /// Intel-syntax assembly as the body of the loop that markers are in
     #[arg(help_heading = WHICH, long, value_name = "CODE", allow_hyphen_values = true,
@@ -40,11 +43,14 @@ pub struct MarkerArgs {
     pub cflags: Option<String>,
     /// Measure nothing, and list designs, states and contexts
     #[arg(help_heading = WHICH, long, conflicts_with_all = ["plots", "assembly"])]
+    #[serde(skip)]
     pub list: bool,
     /// Print what each design was compiled to, with and without the marker, and which instructions are on which path
     #[arg(help_heading = WHAT, long)]
+    #[serde(skip)]
     pub assembly: bool,
-    /// Draw the costs in each context as an SVG file in this directory
-    #[arg(help_heading = WHAT, long, value_name = "DIR")]
-    pub plots: Option<PathBuf>,
+    /// Pictures.
+    #[command(flatten, next_help_heading = WHAT)]
+    #[serde(skip)]
+    pub exports: ExportArgs,
 }

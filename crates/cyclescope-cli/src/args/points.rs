@@ -1,5 +1,6 @@
 //! Options of `run` on many points.
 
+use super::exports::ExportArgs;
 use super::sweep::Sweep;
 use clap::Args;
 use std::path::PathBuf;
@@ -24,19 +25,15 @@ pub struct PointsArgs {
     /// Resume what was interrupted; the command is read from the file
     #[arg(help_heading = MANY, long, value_name = "FILE", conflicts_with = "evidence")]
     pub resume: Option<PathBuf>,
-    /// Also write the table as CSV; `-` prints it instead of the table
-    #[arg(help_heading = MANY, long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Draw a sweep as SVG files in this directory
-    #[arg(help_heading = MANY, long, value_name = "DIR", conflicts_with = "from")]
-    pub plots: Option<PathBuf>,
+    /// Files of the table and pictures of it.
+    #[command(flatten, next_help_heading = MANY)]
+    pub exports: ExportArgs,
 }
 
 impl PointsArgs {
-    /// Whether anything was given.
+    /// Whether anything was given that is for many points.
     pub fn is_given(&self) -> bool {
-        self.sweep.is_some()
-            || self.from.is_some()
-            || [&self.out, &self.resume, &self.csv, &self.plots].iter().any(|path| path.is_some())
+        let is_file = self.out.is_some() || self.resume.is_some() || self.exports.has(&["csv", "plots"]);
+        is_file || self.sweep.is_some() || self.from.is_some()
     }
 }

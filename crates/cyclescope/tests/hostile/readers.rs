@@ -2,6 +2,7 @@
 
 use super::dossier;
 use cyclescope::asm;
+use cyclescope::study::Session;
 use cyclescope::study::ab;
 use cyclescope::study::instr::rows::row::Row;
 use cyclescope::study::instr::rows::table::Table;
@@ -87,8 +88,8 @@ fn results(bytes: &[u8]) {
         used(&against_results(rows, rows, Tolerance::RESULTS));
         used(&against_results(rows, &good.rows, Tolerance::RESULTS));
         let _ = serde_json::to_string(&Summary::of(rows));
-        export::csv(rows, &mut Vec::new()).expect("memory");
-        export::markdown(rows, &mut Vec::new()).expect("memory");
+        let _ = export::table(rows);
+        let _ = export::summary(rows);
     }
 }
 
@@ -100,13 +101,13 @@ fn used(comparison: &compare::Comparison) {
 /// The first line of a file that is resumed.
 fn session(bytes: &[u8]) {
     let Ok(line) = serde_json::from_slice::<Value>(bytes) else { return };
-    let now: session::Session =
+    let now: session::InstrSession =
         serde_json::from_value(dossier::session()["survey"].clone()).expect("a good session");
-    if let Ok(kept) = serde_json::from_value::<session::Session>(line["survey"].clone()) {
+    if let Ok(kept) = serde_json::from_value::<session::InstrSession>(line["survey"].clone()) {
         let _ = kept.differences(&now, &line, &Value::Null);
     }
     let _ = serde_json::from_value::<session::GaugeRecord>(line["gauge"].clone());
-    if let Ok(kept) = serde_json::from_value::<points::Session>(line["points"].clone()) {
+    if let Ok(kept) = serde_json::from_value::<points::PointsSession>(line["points"].clone()) {
         let _ = kept.differences(&kept, &line, &line);
     }
 }

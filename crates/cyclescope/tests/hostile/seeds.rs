@@ -131,7 +131,7 @@ fn run() -> Value {
 }
 
 fn points() -> Value {
-    let session: points::Session = serde_json::from_value(json!({
+    let session: points::PointsSession = serde_json::from_value(json!({
         "version": "0", "command": ["cyclescope", "run", "--sweep", "N=1,2", "nop"], "seed": 3, "points": 2, "identity": "0",
     }))
     .expect("a session");

@@ -1,9 +1,8 @@
-//! Rows as CSV, for spreadsheets and as a reference for others, and as Markdown, to be pasted.
+//! Rows as a table of every figure, for spreadsheets and as a reference for others, and as one in few columns, to be pasted.
 
 use super::compare::headlines;
 use crate::rows::row::{Bound, Latency, Row, Status, Variant};
-use cyclescope_measure::study::exported::{figures, word};
-use std::io::{self, Write};
+use cyclescope_measure::study::exported::{TextTable, figures, word};
 
 const COLUMNS: [&str; 29] = [
     "code",
@@ -37,29 +36,29 @@ const COLUMNS: [&str; 29] = [
     "knee_high",
 ];
 
-/// Writes a line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency of
-/// the headline has a line without one. What was measured with another constant has lines of its own, with the reciprocal
-/// throughput where that is another too. Numbers are core cycles. `compare` takes the file as a reference.
-pub fn csv<'a>(rows: impl IntoIterator<Item = &'a Row>, out: impl Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(COLUMNS)?;
+/// A line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency of the headline has
+/// a line without one. What was measured with another constant has lines of its own, with the reciprocal throughput where
+/// that is another too. Numbers are core cycles. As a CSV file `compare` takes it as a reference.
+pub fn table<'a>(rows: impl IntoIterator<Item = &'a Row>) -> TextTable {
+    let mut table = TextTable::new(COLUMNS);
+    let mut add = |record: [String; COLUMNS.len()]| table.rows.push(record.into());
     for row in rows {
         if row.latency.iter().all(|latency| latency.variant.is_some()) {
-            writer.write_record(record(row, None, None))?;
+            add(record(row, None, None));
         }
         let variants: Vec<&Variant> = row.throughput.iter().flat_map(|found| &found.variants).collect();
         let same = |latency: &Latency, variant: &Variant| latency.variant.as_ref() == Some(&variant.variant);
         for latency in &row.latency {
             let rate = variants.iter().find(|variant| same(latency, variant)).copied();
-            writer.write_record(record(row, Some(latency), rate))?;
+            add(record(row, Some(latency), rate));
         }
         for variant in variants.iter().filter(|variant| row.tried.contains(&variant.variant)) {
             if !row.latency.iter().any(|latency| same(latency, variant)) {
-                writer.write_record(record(row, None, Some(variant)))?;
+                add(record(row, None, Some(variant)));
             }
         }
     }
-    writer.flush()
+    table
 }
 
 fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [String; COLUMNS.len()] {
@@ -115,23 +114,22 @@ fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [Stri
     ]
 }
 
-/// Writes one table with a line for each row that was measured. Numbers are core cycles.
-pub fn markdown<'a>(rows: impl IntoIterator<Item = &'a Row>, mut out: impl Write) -> io::Result<()> {
-    writeln!(out, "| instruction | isa | latency | rthroughput | tags |")?;
-    writeln!(out, "|---|---|---|---:|---|")?;
+/// A line for each row that was measured, in few columns. Numbers are core cycles.
+pub fn summary<'a>(rows: impl IntoIterator<Item = &'a Row>) -> TextTable {
+    let mut table = TextTable::new(["instruction", "isa", "latency", "rthroughput", "tags"]);
+    table.columns[3].is_number = true;
     for row in rows.into_iter().filter(|row| row.status == Status::Measured) {
         let instruction = format!("{} {}", row.mnemonic, row.operands);
         let throughput = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
-        let cells = [
+        table.rows.push(vec![
             instruction.trim().to_string(),
             row.isa.clone(),
             latency_summary(row),
             throughput.map_or("-".to_string(), short),
             row.tags.join(", "),
-        ];
-        writeln!(out, "| {} |", cells.map(|cell| escaped(&cell)).join(" | "))?;
+        ]);
     }
-    Ok(())
+    table
 }
 
 /// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`; that of a
@@ -158,11 +156,6 @@ fn short(value: f64) -> String {
     let text = text.trim_end_matches('0').trim_end_matches('.');
     // A tiny negative number, which noise makes of zero.
     if text == "-0" { "0".to_string() } else { text.to_string() }
-}
-
-/// Text that ends no cell.
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]
@@ -195,9 +188,11 @@ mod tests {
     }
 
     fn exported() -> String {
-        let mut bytes = Vec::new();
-        csv(&rows(), &mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
+        let found = table(&rows());
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(found.columns.iter().map(|column| &column.name)).unwrap();
+        found.rows.iter().for_each(|row| writer.write_record(row).unwrap());
+        String::from_utf8(writer.into_inner().unwrap()).unwrap()
     }
 
     #[test]
@@ -229,37 +224,32 @@ mod tests {
     }
 
     #[test]
-    fn markdown_has_what_was_measured() {
-        let mut bytes = Vec::new();
-        markdown(&rows(), &mut bytes).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let lines: Vec<&str> = text.lines().skip(2).collect();
+    fn a_summary_has_what_was_measured() {
         let expected = [
-            "| add r64, r64 | x64 | 1 | 0.25 |  |",
-            "| sub r64, m64 | x64 | op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2 | 0.33 |  |",
-            "| vaddps zmm{k}{z}, zmm, m32{1to16} | x64 | - | 0.5 | false_dependency, eliminated |",
+            ["add r64, r64", "x64", "1", "0.25", ""],
+            ["sub r64, m64", "x64", "op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2", "0.33", ""],
+            ["vaddps zmm{k}{z}, zmm, m32{1to16}", "x64", "-", "0.5", "false_dependency, eliminated"],
         ];
-        assert_eq!(lines, expected);
+        assert_eq!(summary(&rows()).rows, expected);
     }
 
     #[test]
-    fn markdown_has_both_latencies_of_a_chain_and_no_number_that_was_refused() {
+    fn a_summary_has_both_latencies_of_a_chain_and_no_number_that_was_refused() {
         let regimes = Regimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
         let two = Latency { regimes: Some(regimes), ..latency("op1", "op1", 2.0, Bound::Exact) };
         let refused = Quantity::refused(Unit::CoreCycles);
         let none = Latency { cost: refused, ..latency("op2", "op1", 0.0, Bound::Exact) };
         let mut silent = row("sub", "r64", vec![none.clone()], 0.0);
         silent.throughput.as_mut().unwrap().cost = refused;
-        let mut bytes = Vec::new();
-        markdown(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent], &mut bytes).unwrap();
-        let text = String::from_utf8(bytes).unwrap();
-        let lines: Vec<&str> = text.lines().skip(2).collect();
-        assert_eq!(lines, ["| vpaddd xmm, xmm | x64 | 1…2 | 0.5 |  |", "| sub r64 | x64 | - | - |  |"]);
+        let found = summary(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent]);
+        assert_eq!(
+            found.rows,
+            [["vpaddd xmm, xmm", "x64", "1…2", "0.5", ""], ["sub r64", "x64", "-", "-", ""]]
+        );
     }
 
     #[test]
-    fn numbers_are_short_and_cells_whole() {
+    fn numbers_are_short() {
         assert_eq!([-0.001, 100.0, 0.25, 3.999].map(short), ["0", "100", "0.25", "4"]);
-        assert_eq!(escaped("a|b\nc"), "a\\|b c");
     }
 }

@@ -1,11 +1,39 @@
 //! Whether a result file may be resumed on this machine.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// What the parts of one result file have in common, as its first line has it.
+pub trait Session: Serialize + DeserializeOwned {
+    /// The field of the first line that has it.
+    const FIELD: &'static str;
+
+    /// The fields that differ from those of another one, in words, but those that [`Session::other_subjects`] compares.
+    fn changes(&self, now: &Self) -> Vec<String> {
+        differing(self, now, &[])
+    }
+
+    /// How what is measured differs, where nothing else does.
+    fn other_subjects(&self, _now: &Self) -> Option<String> {
+        None
+    }
+
+    /// In what this session of a file with that first line differs from the one that is to resume it, and its machine
+    /// from this one. Empty where nothing differs.
+    fn differences(&self, now: &Self, kept: &Value, machine: &Value) -> Vec<String> {
+        let mut differ = self.changes(now);
+        differ.extend(other_processor(kept, machine));
+        if differ.is_empty() {
+            differ.extend(self.other_subjects(now));
+        }
+        differ
+    }
+}
+
 /// What the parts of one result file of a study without options of its own have in common, as its first line has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct GenericSession {
     /// The version of the program.
     pub version: String,
     /// The seed of everything that is random.
@@ -29,17 +57,11 @@ pub struct Head<'a> {
     #[serde(flatten)]
     pub machine: &'a Value,
     /// What is measured, and how.
-    pub session: &'a Session,
+    pub session: &'a GenericSession,
 }
 
-impl Session {
-    /// In what this session of a file with that first line differs from the one that is to resume it, and its machine
-    /// from this one. Empty where nothing differs.
-    pub fn differences(&self, now: &Session, kept: &Value, machine: &Value) -> Vec<String> {
-        let mut differ = differing(self, now, &[]);
-        differ.extend(other_processor(kept, machine));
-        differ
-    }
+impl Session for GenericSession {
+    const FIELD: &'static str = "session";
 }
 
 /// The fields of a session that differ from those of another one, in words, but those of these names.
@@ -60,7 +82,7 @@ fn fields<T: Serialize>(session: &T) -> Map<String, Value> {
 }
 
 /// In what the processor of a file's first line differs from that of a machine.
-pub fn other_processor(kept: &Value, machine: &Value) -> Vec<String> {
+fn other_processor(kept: &Value, machine: &Value) -> Vec<String> {
     let names = ["brand", "family", "model", "stepping", "microcode"];
     let differ = names.into_iter().filter_map(|name| {
         let (old, new) = (known(&kept["cpu"][name]), known(&machine["cpu"][name]));
@@ -81,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_session_differs_in_its_fields_and_its_processor() {
-        let session = Session {
+        let session = GenericSession {
             version: "1".to_string(),
             seed: 5,
             quick: true,
@@ -92,7 +114,7 @@ mod tests {
         };
         let machine = json!({ "cpu": { "brand": "a", "family": { "value": 6 } } });
         assert_eq!(session.differences(&session, &machine, &machine), [""; 0]);
-        let other = Session { seed: 6, subjects: vec!["masks".to_string()], ..session.clone() };
+        let other = GenericSession { seed: 6, subjects: vec!["masks".to_string()], ..session.clone() };
         let newer = json!({ "cpu": { "brand": "a", "family": 7 } });
         let differ = session.differences(&other, &machine, &newer);
         let all = [

@@ -1,8 +1,7 @@
-//! Points as CSV, a line each.
+//! Points as a table, a row each.
 
 use super::point::{Label, Row};
-use cyclescope_measure::study::exported::{figure, figures, word};
-use std::io::{self, Write};
+use cyclescope_measure::study::exported::{TextTable, figure, figures, word};
 
 /// Columns of every table behind the one that names the point. Numbers are core cycles and nanoseconds a copy.
 const COLUMNS: [&str; 9] =
@@ -14,10 +13,9 @@ const VERSUS: [&str; 7] =
 const CALLS: [&str; 6] =
     ["throughput", "throughput_low", "throughput_high", "latency", "latency_low", "latency_high"];
 
-/// Writes a line for each point: its value, in a column of the variable's name, or its name, and what it costs. Lists have a last
+/// A row for each point: its value, in a column of the variable's name, or its name, and what it costs. Lists have a last
 /// column with the snippet.
-pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone, out: impl Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
+pub fn table<'a>(rows: impl Iterator<Item = &'a Row> + Clone) -> TextTable {
     let compared = rows.clone().any(|row| row.versus.is_some());
     let first = rows.clone().next().map(|row| row.point.label.clone());
     let (naming, listed) = match &first {
@@ -28,7 +26,7 @@ pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone, out: impl Write) -> 
     let calls = if called { &CALLS[..] } else { &[] };
     let versus = if compared { &VERSUS[..] } else { &[] };
     let snippet = if listed { &["snippet"][..] } else { &[] };
-    writer.write_record([&[naming], &COLUMNS[..], calls, versus, snippet].concat())?;
+    let mut table = TextTable::new([&[naming], &COLUMNS[..], calls, versus, snippet].concat());
     for row in rows {
         let mut record = fields(row);
         if called {
@@ -39,9 +37,9 @@ pub fn csv<'a>(rows: impl Iterator<Item = &'a Row> + Clone, out: impl Write) -> 
             record.extend(versus_fields(row));
         }
         record.extend(listed.then(|| row.snippet.clone().unwrap_or_default()));
-        writer.write_record(record)?;
+        table.rows.push(record);
     }
-    writer.flush()
+    table
 }
 
 fn fields(row: &Row) -> Vec<String> {

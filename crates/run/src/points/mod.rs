@@ -12,9 +12,9 @@ mod point;
 mod session;
 mod study;
 
-pub use export::csv;
+pub use export::table;
 pub use list::{Listed, read};
 pub use point::{Label, Other, Point, Row};
-pub use session::Session;
+pub use session::PointsSession;
 pub use study::INFO;
 pub use study::{Course, Explain, Kept, NAME, PointsStudy, fields};

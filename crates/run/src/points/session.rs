@@ -1,12 +1,11 @@
 //! What the parts of one result file have in common, as its first line has it.
 
-use cyclescope_measure::study::other_processor;
+use cyclescope_measure::study::Session;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The part of the first line that is about the points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct PointsSession {
     /// The version of the program.
     pub version: String,
     /// The words of the command that measures all points, with its seed and its CPU.
@@ -19,24 +18,25 @@ pub struct Session {
     pub identity: String,
 }
 
-impl Session {
-    /// In what this session of a file with that first line differs from the one that is to resume it, and its machine from
-    /// this one. Empty where nothing differs.
-    pub fn differences(&self, now: &Session, kept: &Value, machine: &Value) -> Vec<String> {
+impl Session for PointsSession {
+    const FIELD: &'static str = "points";
+
+    /// The command has the seed.
+    fn changes(&self, now: &PointsSession) -> Vec<String> {
         let mut differ = Vec::new();
         if self.version != now.version {
             differ.push(format!("version was {} and is {}", self.version, now.version));
         }
         if self.command != now.command {
-            let words = |session: &Session| shlex::try_join(session.command.iter().map(String::as_str));
+            let words = |session: &PointsSession| shlex::try_join(session.command.iter().map(String::as_str));
             let [was, is] = [self, now].map(|session| words(session).unwrap_or_default());
             differ.push(format!("the command was `{was}` and is `{is}`"));
         }
-        differ.extend(other_processor(kept, machine));
-        if differ.is_empty() && self.identity != now.identity {
-            let what = "a file that the command names has changed, or a compiler, or the folder";
-            differ.push(what.to_string());
-        }
         differ
+    }
+
+    fn other_subjects(&self, now: &PointsSession) -> Option<String> {
+        let text = "a file that the command names has changed, or a compiler, or the folder";
+        (self.identity != now.identity).then(|| text.to_string())
     }
 }

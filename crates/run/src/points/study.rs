@@ -2,7 +2,7 @@
 
 use super::passes::{Orders, blocks, both};
 use super::point::{Label, Point, Row};
-use super::session::Session;
+use super::session::PointsSession;
 use crate::study::{self, RunPlan, RunStudy};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_exec::{Executor, LockState, Open, closed};
@@ -32,7 +32,7 @@ pub type Explain = fn(&RunStudy, Error) -> ErrorRecord;
 
 /// Runs that are measured with one executor.
 pub struct PointsStudy {
-    session: Session,
+    session: PointsSession,
     points: Vec<(Point, Course)>,
     /// The machine's facts, as `doctor` prints them.
     machine: Map<String, Value>,
@@ -63,7 +63,7 @@ pub struct Kept {
 /// What decides the course, as a manifest has it.
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    session: Session,
+    session: PointsSession,
     points: Vec<SavedPoint>,
 }
 
@@ -85,7 +85,7 @@ enum SavedCourse {
 struct MachineLine<'a> {
     #[serde(flatten)]
     machine: &'a Map<String, Value>,
-    points: &'a Session,
+    points: &'a PointsSession,
 }
 
 /// The line of a point: a result of kind `run`, or a failure of kind `error`.
@@ -100,7 +100,7 @@ impl PointsStudy {
     /// Of these runs, with an executor of the machine whose facts these are. `explain` makes the record of a failure, and
     /// `kept` is what a file has already.
     pub fn new(
-        session: Session,
+        session: PointsSession,
         points: Vec<(Label, Course)>,
         machine: Value,
         open: Open,
@@ -113,7 +113,7 @@ impl PointsStudy {
     }
 
     fn of(
-        session: Session,
+        session: PointsSession,
         points: Vec<(Point, Course)>,
         machine: Value,
         open: Open,
@@ -136,7 +136,7 @@ impl PointsStudy {
     }
 
     /// How many points there are, and the seed of everything that is random.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &PointsSession {
         &self.session
     }
 

@@ -1,0 +1,77 @@
+//! All commands that have options of their own.
+
+use super::ab::AbArgs;
+use super::clock::ClockArgs;
+use super::common::Common;
+use super::compare::CompareArgs;
+use super::evaluate::EvaluateArgs;
+use super::instr::InstrArgs;
+use super::marker::MarkerArgs;
+use super::replay::ReplayArgs;
+use super::run::RunArgs;
+use clap::{Parser, Subcommand};
+
+/// Measures what a piece of x86 code costs, in true core clock cycles with an error bar.
+#[derive(Debug, Parser)]
+#[command(name = "cyclescope", version, propagate_version = true, max_term_width = 80)]
+#[command(
+    after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
+    on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; \
+    6 slower, where ab was asked to fail; 130 interrupted."
+)]
+pub struct Cli {
+    /// What to do; `--clock list` needs no command.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Report what this machine can measure with, and what to change
+    Doctor,
+    /// Measure a snippet
+    Run(Box<RunArgs>),
+    /// Measure how good each timing method is on this machine
+    Evaluate(EvaluateArgs),
+    /// Measure latency and reciprocal throughput of instructions
+    Instr(Box<InstrArgs>),
+    /// Measure what instrumentation costs: markers of several designs, off and on
+    Marker(MarkerArgs),
+    /// List the timing methods, or print one as source text for your own program
+    Clock(ClockArgs),
+    /// Compare two result files, or one with a published table
+    Compare(CompareArgs),
+    /// Compute a number again from its evidence
+    Replay(ReplayArgs),
+    /// Compare two programs, or two sets of benchmarks, run in turn: slower, faster, the same?
+    Ab(AbArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_reference_names_every_command_and_option() {
+        const REFERENCE: &str = include_str!("../../../../docs/reference.md");
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            assert!(REFERENCE.contains(&format!("\n## {name}\n")), "no section on {name}");
+            for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+                assert!(REFERENCE.contains(&format!("`--{option}")), "{name}: no --{option}");
+            }
+        }
+        for option in Cli::command().get_arguments().filter_map(|argument| argument.get_long()) {
+            assert!(REFERENCE.contains(&format!("`--{option}")), "no --{option}");
+        }
+    }
+}

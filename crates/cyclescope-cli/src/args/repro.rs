@@ -1,0 +1,233 @@
+//! The command that repeats a result: seed and every option that is not the default, quoted for a shell.
+//!
+//! It is made of the parsed options themselves. A field of theirs that is skipped when they are serialized says where results go or
+//! what is printed, and is no part of it.
+
+use super::common::Common;
+use super::grammar::grammar;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+/// Options in another order than in the help.
+const ORDER: [&[&str]; 3] = [
+    &[
+        "call",
+        "versus",
+        "versus_call",
+        "cflags",
+        "setup",
+        "serialize",
+        "values",
+        "buffer",
+        "contents",
+        "stack",
+        "init",
+        "syntax",
+        "assembler",
+    ],
+    &["budget", "timeout", "whole", "builds", "against"],
+    &["quick", "force", "beside", "beside_cpu", "seed"],
+];
+/// Options behind those of every command.
+const BEHIND: [&str; 1] = ["explain"];
+/// Arguments that are names, and so need no `--` before them.
+const NAMES: [&str; 2] = ["clocks", "subjects"];
+
+/// The command of this name with these options and this seed.
+pub fn command(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> String {
+    let first = ["cyclescope", name].map(str::to_string);
+    quoted(first.into_iter().chain(words(name, args, common, seed)))
+}
+
+/// What follows the command's name.
+pub fn options(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> String {
+    quoted(words(name, args, common, seed).into_iter())
+}
+
+fn quoted(words: impl Iterator<Item = String>) -> String {
+    // A NUL byte can't come from a command line, so joining can't fail.
+    let words: Vec<String> = words.collect();
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
+fn words(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> Vec<String> {
+    static GRAMMAR: LazyLock<clap::Command> = LazyLock::new(grammar);
+    let own = GRAMMAR.find_subcommand(name).map_or(Vec::new(), in_order);
+    let (values, common) = (fields(args), fields(&Common { seed: Some(seed), ..common.clone() }));
+    let behind = |arg: &&clap::Arg| BEHIND.contains(&arg.get_id().as_str());
+    let options = |args: &[&clap::Arg], behind_common: bool| -> Vec<String> {
+        let args = args.iter().filter(|arg| !arg.is_positional() && behind(arg) == behind_common);
+        args.flat_map(|arg| option(arg, &values)).collect()
+    };
+    let mut words = options(&own, false);
+    words.extend(in_order(&GRAMMAR).iter().flat_map(|arg| option(arg, &common)));
+    words.extend(options(&own, true));
+    for arg in own.iter().filter(|arg| arg.is_positional()) {
+        let given = texts(arg, &values);
+        let is_name = NAMES.contains(&arg.get_id().as_str());
+        words.extend((!is_name && !given.is_empty()).then(|| "--".to_string()));
+        words.extend(given);
+    }
+    words
+}
+
+fn fields(args: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(args) {
+        Ok(Value::Object(fields)) => fields,
+        // A command without options.
+        _ => Map::new(),
+    }
+}
+
+/// The arguments of a command: those of [`ORDER`] stand where the first of them does.
+fn in_order(command: &clap::Command) -> Vec<&clap::Arg> {
+    let all: Vec<&clap::Arg> = command.get_arguments().collect();
+    let place = |id: &str| {
+        let own = all.iter().position(|arg| arg.get_id() == id).unwrap_or(all.len());
+        let group = ORDER.iter().find(|group| group.contains(&id));
+        let first = group.and_then(|group| all.iter().position(|arg| group.contains(&arg.get_id().as_str())));
+        (first.unwrap_or(own), group.and_then(|group| group.iter().position(|other| *other == id)))
+    };
+    let mut ordered = all.clone();
+    ordered.sort_by_key(|arg| place(arg.get_id().as_str()));
+    ordered
+}
+
+/// An option with its values; nothing where it was not given.
+fn option(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
+    let name = format!("--{}", arg.get_long().unwrap_or_default());
+    if values.get(arg.get_id().as_str()) == Some(&Value::Bool(true)) {
+        return vec![name];
+    }
+    let given = texts(arg, values);
+    match arg.get_value_delimiter() {
+        Some(delimiter) if !given.is_empty() => vec![name, given.join(&delimiter.to_string())],
+        _ => given.into_iter().flat_map(|text| [name.clone(), text]).collect(),
+    }
+}
+
+/// The values of an argument.
+fn texts(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
+    match values.get(arg.get_id().as_str()) {
+        Some(Value::Array(all)) => all.iter().filter_map(text).collect(),
+        Some(value) => text(value).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        // As people write it: 2, and not 2.0.
+        Value::Number(number) if number.is_f64() => number.as_f64().map(|number| number.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    /// The command, whose options are all known by the names of their fields.
+    fn known(name: &str, args: &impl Serialize, common: &Common) -> String {
+        let grammar = grammar();
+        let own = grammar.find_subcommand(name).unwrap();
+        for (command, fields) in [(own, fields(args)), (&grammar, fields(common))] {
+            let ids: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
+            assert!(fields.keys().all(|field| ids.contains(&field.as_str())), "{name}: {fields:?}, {ids:?}");
+        }
+        command(name, args, common, 7)
+    }
+
+    fn repro(arguments: &[&str]) -> String {
+        let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
+        match &cli.command {
+            Some(Command::Run(args)) => known("run", args, &cli.common),
+            Some(Command::Evaluate(args)) => known("evaluate", args, &cli.common),
+            Some(Command::Ab(args)) => known("ab", args, &cli.common),
+            Some(Command::Replay(args)) => known("replay", args, &cli.common),
+            Some(Command::Doctor) => known("doctor", &(), &cli.common),
+            Some(Command::Instr(args)) => known("instr", args, &cli.common),
+            Some(Command::Marker(args)) => known("marker", args, &cli.common),
+            other => panic!("{other:?} is no run"),
+        }
+    }
+
+    #[test]
+    fn the_repro_parses_to_the_same_command() {
+        let lines = [
+            vec!["run", "imul rax, rax; nop"],
+            vec![
+                "run",
+                "--hex",
+                "90",
+                "--interval",
+                "0.5%",
+                "--confidence",
+                "0.99",
+                "--loop",
+                "3",
+                "--quick",
+            ],
+            vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
+            vec!["run", "--assembler", "nasm", "-x"],
+            vec!["run", "--syntax", "att", "--counts", "incl %eax"],
+            vec!["run", "--c", "f.c", "--arg", "-1", "--arg", "size", "--buffer", "64K", "--contents", "a b"],
+            vec![
+                "run",
+                "--elf",
+                "a.o",
+                "--call",
+                "f",
+                "--cflags",
+                "-lm",
+                "--serialize",
+                "float-result",
+                "--arg",
+                "0.5f",
+            ],
+            vec!["doctor", "--quick", "--cpu", "0"],
+            vec!["instr", "vpadd*", "lea r64, [b+i*s]", "--isa", "avx2,sse2", "--mnemonic", "sub", "--quick"],
+            vec!["instr", "--from", "a list.csv", "--all"],
+            vec!["instr", "--explain", "Vaddps_zmm{k}{z}"],
+            vec!["marker", "usdt*", "flag", "--context", "l1,empty", "--state", "dormant", "--quick"],
+            vec!["marker", "--all", "--clock", "rdtscp"],
+            vec!["evaluate", "--clock", "rdtsc,rdtscp", "rdpru", "--ensembles", "10", "--budget", "2.5"],
+        ];
+        for line in lines {
+            let first = repro(&line);
+            let words = shlex::split(&first).unwrap();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            assert_eq!(repro(&words[1..]), first);
+            assert!(first.contains("--seed 7"));
+        }
+    }
+    #[test]
+    fn options_have_one_order_and_where_results_go_is_left_out() {
+        for (given, expected) in [
+            (
+                "run --json --seed 1 --c f.c --buffer 64K --serialize --setup s --arg 0x10 --arg 0.5f --call f --csv a",
+                "run --c f.c --call f --setup s --serialize fence --arg 16 --arg 0.5f --buffer 65536 --seed 7",
+            ),
+            (
+                "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e --executor user",
+                "run --interval 2% --budget 2 --cold tlb,code --quick --force --beside nop --seed 7 -- nop",
+            ),
+            ("instr --explain X --quick --cpu 1", "instr --cpu 1 --quick --seed 7 --explain X"),
+            ("instr a b --csv c --out o", "instr --seed 7 -- a b"),
+            (
+                "ab --builds 3 --within 1% --budget 2 --markdown a b",
+                "ab --within 1% --budget 2 --builds 3 --seed 7 -- a b",
+            ),
+            ("replay --measure d --clock rdtscp", "replay --measure --clock rdtscp --seed 7 -- d"),
+            ("evaluate rdtscp --series --plots d", "evaluate --seed 7 rdtscp"),
+        ] {
+            let words = shlex::split(&repro(&given.split(' ').collect::<Vec<_>>())).unwrap();
+            assert_eq!(words.join(" "), format!("cyclescope {expected}"));
+        }
+    }
+}

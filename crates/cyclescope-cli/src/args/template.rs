@@ -1,0 +1,244 @@
+//! `{N}` in the words of a command, and the value of a sweep in its place.
+//!
+//! What is in braces is the variable, or the variable, one of `+`, `-`, `*` and `/`, and a whole number. Other names in braces
+//! are misspelt ones, but for those that assembly has, such as `{k1}` and `{z}`; `{ x }` with blanks stays as it is.
+
+use crate::args::{Sweep, is_name, is_taken, size};
+use crate::output::Failure;
+use std::ffi::OsString;
+
+/// Options that take a number, and so the variable without braces too.
+const NUMBERS: [&str; 7] = ["--buffer", "--stack", "--arg", "--loop", "--unroll", "--warm-up", "--samples"];
+
+/// A variable and one of its values.
+#[derive(Debug, Clone, Copy)]
+pub struct Value<'a> {
+    /// The variable.
+    pub variable: &'a str,
+    /// Its value.
+    pub value: u64,
+}
+
+/// A text with a value in the place of its variable, and whether the variable was in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filled {
+    /// The text.
+    pub text: String,
+    /// Whether the variable was in it.
+    pub is_changed: bool,
+}
+
+impl Value<'_> {
+    /// Puts the value into a text.
+    pub fn fill(self, text: &str) -> Result<Filled, Failure> {
+        let mut filled = Filled { text: String::new(), is_changed: false };
+        let mut rest = text;
+        while let Some(begin) = rest.find('{') {
+            let (before, braced) = rest.split_at(begin);
+            filled.text.push_str(before);
+            let inner = braced[1..].find('}').map(|end| &braced[1..=end]);
+            let number = inner.map(|inner| self.number(inner)).transpose()?.flatten();
+            match (inner, number) {
+                (Some(inner), Some(number)) => {
+                    filled.text.push_str(&number.to_string());
+                    filled.is_changed = true;
+                    rest = &braced[inner.len() + 2..];
+                }
+                _ => {
+                    filled.text.push('{');
+                    rest = &braced[1..];
+                }
+            }
+        }
+        filled.text.push_str(rest);
+        Ok(filled)
+    }
+
+    /// The number that stands for what is in braces; none where that is no variable.
+    fn number(self, inner: &str) -> Result<Option<u64>, Failure> {
+        let (name, by) = match inner.find(['+', '-', '*', '/']) {
+            Some(at) => (&inner[..at], Some((inner.as_bytes()[at], &inner[at + 1..]))),
+            None => (inner, None),
+        };
+        let operand = by.map(|(_, number)| size(number));
+        if !is_name(name) || is_taken(name) || operand == Some(None) && name != self.variable {
+            return Ok(None);
+        }
+        let variable = self.variable;
+        if name != variable {
+            let remedy = format!("write {{{variable}}}, or {{ {inner} }} for braces of another language");
+            return Err(Failure::usage(
+                format!("there is no variable for {{{inner}}}; --sweep names {variable}"),
+                Some(&remedy),
+            ));
+        }
+        let wrong = |why: &str| {
+            let remedy = format!(
+                "write {{{variable}}}, or one of {{{variable}+1}}, {{{variable}-1}}, {{{variable}*8}} and {{{variable}/64}}"
+            );
+            Failure::usage(format!("{{{inner}}} {why} at {variable} = {}", self.value), Some(&remedy))
+        };
+        let (sign, operand) = match (by, operand.flatten()) {
+            (None, _) => return Ok(Some(self.value)),
+            (Some((sign, _)), Some(operand)) => (sign, operand),
+            (Some(_), None) => return Err(wrong("is no number")),
+        };
+        let result = match sign {
+            b'+' => self.value.checked_add(operand),
+            b'-' => self.value.checked_sub(operand),
+            b'*' => self.value.checked_mul(operand),
+            _ => self.value.checked_rem(operand).filter(|rest| *rest == 0).map(|_| self.value / operand),
+        };
+        match result {
+            Some(result) => Ok(Some(result)),
+            None => Err(wrong("is no whole number from 0 on")),
+        }
+    }
+
+    /// Puts the value into the words of a command, and says whether the variable was in them.
+    pub fn fill_words(self, words: &[OsString]) -> Result<(Vec<OsString>, bool), Failure> {
+        let mut is_changed = false;
+        let mut filled = Vec::with_capacity(words.len());
+        for (index, word) in words.iter().enumerate() {
+            let before = index.checked_sub(1).and_then(|before| words[before].to_str());
+            // What is no text has no variable.
+            let Some(text) = word.to_str().filter(|_| before != Some("--sweep")) else {
+                filled.push(word.clone());
+                continue;
+            };
+            let (option, rest) = match text.split_once('=') {
+                Some((option, rest)) if NUMBERS.contains(&option) => (Some(option), rest),
+                _ => (None, text),
+            };
+            let number = option.or(before).is_some_and(|option| NUMBERS.contains(&option));
+            let found = match number && rest == self.variable {
+                true => Filled { text: self.value.to_string(), is_changed: true },
+                false => self.fill(rest)?,
+            };
+            is_changed |= found.is_changed;
+            filled
+                .push(option.map_or(found.text.clone(), |option| format!("{option}={}", found.text)).into());
+        }
+        Ok((filled, is_changed))
+    }
+}
+
+/// The words of a command with the first value of its sweep in them, so that they can be parsed; as they are where it has no
+/// sweep.
+pub fn with_first_value(words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let Some(sweep) = sweep_of(&words)? else { return Ok(words) };
+    let first = Value { variable: &sweep.variable, value: sweep.values[0] };
+    Ok(first.fill_words(&words)?.0)
+}
+
+/// The sweep that the words of `run` name.
+fn sweep_of(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
+    let mut words =
+        words.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
+    if !words.any(|word| word == "run") {
+        return Ok(None);
+    }
+    let text = loop {
+        match words.next() {
+            None => return Ok(None),
+            Some("--sweep") => break words.next(),
+            Some(word) => {
+                if let Some(text) = word.strip_prefix("--sweep=") {
+                    break Some(text);
+                }
+            }
+        }
+    };
+    // A missing value is for the parser of options to tell.
+    let parsed = text.map(|text| text.parse::<Sweep>().map_err(|expected| (text, expected)));
+    parsed.transpose().map_err(|(text, expected)| {
+        Failure::usage(
+            format!("--sweep '{text}' names no values: {expected}"),
+            Some("see cyclescope run --help"),
+        )
+    })
+}
+
+/// A name in braces that no assembly has, where a sweep would put a value.
+pub fn variable_in(text: &str) -> Option<&str> {
+    let inside = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(inner, _)| inner);
+    inside.filter(|inner| !is_taken(inner)).find(|inner| {
+        let name = inner.split(['+', '-', '*', '/']).next().unwrap_or_default();
+        is_name(name) && (name == *inner || inner.ends_with(|last: char| last.is_ascii_digit()))
+    })
+}
+
+/// What helps where a variable stands without a sweep.
+pub fn without_sweep(variable: &str) -> String {
+    format!("{{{variable}}} has a value with --sweep, as in --sweep 'N=64..1M*2'")
+}
+
+/// The failure for the value of an option with a variable in braces, where no sweep names it.
+pub fn unswept(option: &str, value: &str) -> Option<Failure> {
+    let variable = variable_in(value)?;
+    let option = option.split(' ').next().unwrap_or_default();
+    Some(Failure::usage(format!("{option} takes no `{value}`"), Some(&without_sweep(variable))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: Value = Value { variable: "N", value: 128 };
+
+    fn filled(text: &str) -> String {
+        N.fill(text).unwrap().text
+    }
+
+    #[test]
+    fn the_variable_and_one_operation_have_a_value() {
+        assert_eq!(filled("mov rax, {N}; add rbx, {N*8}"), "mov rax, 128; add rbx, 1024");
+        assert_eq!(filled("{N/64} {N+1} {N-1} {N*1K}{N}"), "2 129 127 131072128");
+        for as_it_is in
+            ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"]
+        {
+            assert_eq!(N.fill(as_it_is).unwrap(), Filled { text: as_it_is.to_string(), is_changed: false });
+        }
+        assert_eq!(filled("{{N}}"), "{128}");
+        for (wrong, says) in [
+            ("{M}", "no variable for {M}"),
+            ("{n}", "--sweep names N"),
+            ("{N/100}", "no whole number"),
+            ("{N/0}", "no whole number"),
+            ("{N-129}", "no whole number"),
+            ("{N*}", "is no number"),
+            ("{N*M}", "is no number"),
+        ] {
+            let failure = N.fill(wrong).unwrap_err();
+            assert!(failure.text().contains(says), "{wrong}: {failure:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_options_need_no_braces() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let (found, is_changed) =
+            N.fill_words(&words("run --sweep N=1 --buffer N --loop=N --arg={N/2} --call N x={N}")).unwrap();
+        assert!(is_changed);
+        assert_eq!(found, words("run --sweep N=1 --buffer 128 --loop=128 --arg=64 --call N x=128"));
+        assert!(!N.fill_words(&words("run --sweep N=1 nop")).unwrap().1);
+        assert_eq!(
+            with_first_value(words("run --sweep=N=5,7 --arg N")).unwrap(),
+            words("run --sweep=N=5,7 --arg 5")
+        );
+        for as_it_is in ["run --arg {N}", "run -- --sweep N=1 {N}", "instr --sweep N=1 {N}"] {
+            assert_eq!(with_first_value(words(as_it_is)).unwrap(), words(as_it_is));
+        }
+        assert!(with_first_value(words("run --sweep N=5..1 nop")).is_err());
+    }
+
+    #[test]
+    fn a_variable_without_a_sweep_is_found() {
+        assert_eq!(variable_in("mov rax, {N*8}"), Some("N*8"));
+        assert_eq!(variable_in("{z} {size}"), None);
+        assert_eq!(
+            variable_in("vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}; vaddps zmm0, zmm1, zmm2, {rn-sae}"),
+            None
+        );
+    }
+}

@@ -1,0 +1,312 @@
+//! Functions of libraries: loaded, called by a snippet, the cost of the call excluded.
+
+use crate::input::calling::{Calling, Empty, Instance};
+use crate::input::elf;
+use crate::output::Failure;
+use cyclescope::asm::Listing;
+use cyclescope::error::{Cause, RunError};
+use cyclescope::executor::FaultReport;
+use cyclescope::random::Random;
+use cyclescope::record::Serialized;
+use cyclescope::study::run::Subject;
+use std::ffi::{CStr, CString};
+use std::io::Write;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A function in a library that this process has loaded, and so every process forked from it has.
+pub struct Function {
+    /// Itself in each copy of the library, and what is beside it.
+    instances: Vec<Instance>,
+    text: String,
+}
+
+/// Copies of a library that are loaded.
+const INSTANCES: usize = 16;
+impl Function {
+    /// Loads a library, whose source is this file, into this process and finds the function of this name, and the one that
+    /// runs before it.
+    pub fn load(library: &Path, source: &Path, name: &str, setup: Option<&str>) -> Result<Function, Failure> {
+        let addresses = {
+            let _aside = StdoutAside::new();
+            addresses(library, source, [Some(name), setup])?
+        };
+        let text = format!("{name} of {}", source.display());
+        let beside = |[function, setup]: [Option<u64>; 2]| {
+            let function = function.expect("a function has a name");
+            Ok(Instance { function, setup, empty: empty_functions(function)? })
+        };
+        Ok(Function { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
+    }
+
+    /// Calls of the function with its arguments that wait for this, and of a function that does nothing in the same way, for
+    /// each address of the function.
+    pub fn subject(&self, with: &Calling, serialized: Option<Serialized>) -> Subject {
+        with.subject(&self.instances, &self.text, serialized)
+    }
+}
+
+/// What the cost of a call is measured with: functions as far from the code that calls them as the function is, and at the
+/// same place in their pages. In this program's own code, which lies in another part of the address space, the first took 3
+/// core cycles more than an empty function of a library (Xeon, family 6, model 207).
+///
+/// ```text
+/// ret
+/// mov rax, rdi
+/// ret
+/// movq xmm0, rdi
+/// ret
+/// ```
+fn empty_functions(address: u64) -> Result<Empty, Failure> {
+    const PAGE: usize = 4096;
+    const CODE: [&[u8]; 3] = [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3]];
+    // The last one may go beyond its page.
+    const BYTES: usize = (CODE.len() + 1) * PAGE;
+    let failed = || Failure::internal(format!("mapping memory failed: {}", std::io::Error::last_os_error()));
+    let offset = address as usize % PAGE;
+    // SAFETY: a new mapping at an address of the kernel's choice, next to the libraries, touches no other
+    // memory; it is never unmapped. All functions end before its last page does.
+    unsafe {
+        let (write, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        let pages = libc::mmap(std::ptr::null_mut(), BYTES, write, flags, -1, 0);
+        if pages == libc::MAP_FAILED {
+            return Err(failed());
+        }
+        let mut place = pages.cast::<u8>().add(offset);
+        let [returns, identity, float_identity] = CODE.map(|code| {
+            place.copy_from_nonoverlapping(code.as_ptr(), code.len());
+            let address = place as u64;
+            place = place.add(PAGE);
+            address
+        });
+        if libc::mprotect(pages, BYTES, libc::PROT_READ | libc::PROT_EXEC) != 0 {
+            return Err(failed());
+        }
+        Ok(Empty { returns, identity, float_identity })
+    }
+}
+
+/// A fault with the place in a library, where it was outside of all programs.
+pub fn located(error: RunError, report: Option<&FaultReport>) -> RunError {
+    let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report)
+    else {
+        return error;
+    };
+    let (mut cause, Some(mut place)) = (*cause, symbol(report.rip)) else { return error };
+    if let Some(number) = report.system_call {
+        place.push_str(&format!(" (system call {number})"));
+    } else if !matches!(cause, Cause::Fetch | Cause::Trap) {
+        // SAFETY: the processor began to execute this instruction, of a library that stays loaded.
+        let listing = unsafe { instruction_at(report.rip) };
+        if let Some(instruction) = listing.instructions().first().filter(|found| !found.is_invalid()) {
+            cause = cause.of_instruction(instruction);
+            place = format!("{} at {place}", listing.text().trim_end());
+        }
+    }
+    RunError::Fault { signal, address: *address, instruction: Some(place), cause }
+}
+
+/// The instruction at an address of this process, as far as its page has it.
+///
+/// # Safety
+///
+/// There is code.
+unsafe fn instruction_at(address: u64) -> Listing {
+    const PAGE: u64 = 4096;
+    // Intel SDM vol. 2, 2.3.11.
+    const LONGEST: u64 = 15;
+    let length = LONGEST.min(PAGE - address % PAGE) as usize;
+    // SAFETY: pages are readable as a whole.
+    let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
+    let first = Listing::from_bytes(bytes).instructions().first().map_or(0, |first| first.len());
+    Listing::from_bytes(&bytes[..first])
+}
+
+/// `symbol+0x12 of libm.so.6`
+fn symbol(address: u64) -> Option<String> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: the structure lives through the call, which fills it where the address is in a library; its
+    // strings live as long as the library is loaded.
+    unsafe {
+        if libc::dladdr(address as *const libc::c_void, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let info = info.assume_init();
+        let text = |text: *const libc::c_char| CStr::from_ptr(text).to_string_lossy().into_owned();
+        let file = Path::new(&text(info.dli_fname)).file_name()?.to_string_lossy().into_owned();
+        let place = match info.dli_sname.is_null() {
+            true => format!("+{:#x}", address.wrapping_sub(info.dli_fbase as u64)),
+            false => {
+                let offset = address.wrapping_sub(info.dli_saddr as u64);
+                format!("{}+{offset:#x}", text(info.dli_sname))
+            }
+        };
+        Some(format!("{place} of {file}"))
+    }
+}
+
+/// Addresses of functions: in the library, and in copies of it that the linker loads elsewhere. Where a function and its
+/// data stand moves its cost from one start of a program to the next, so each run has another copy.
+fn addresses(
+    library: &Path,
+    source: &Path,
+    names: [Option<&str>; 2],
+) -> Result<Vec<[Option<u64>; 2]>, Failure> {
+    let image = elf::read(library)?;
+    let hidden = |name: &str| elf::hidden(&image, name);
+    let [function, setup] = names.map(|name| name.map(hidden).transpose());
+    let hidden = [function?.flatten(), setup?.flatten()];
+    let all = |library: &Path| {
+        let at =
+            |which: usize| names[which].map(|name| find(library, source, name, hidden[which])).transpose();
+        Ok::<_, Failure>([at(0)?, at(1)?])
+    };
+    let mut addresses = vec![all(library)?];
+    while addresses.len() < INSTANCES {
+        let Some(file) = MemoryFile::new(&image) else { break };
+        // A system without /proc, or one that runs no code from memory: the functions stand at one address.
+        let Ok(copy) = all(&file.path()) else { break };
+        addresses.push(copy);
+        shift_mappings(copy[0].unwrap_or_default());
+    }
+    Ok(addresses)
+}
+
+/// Loads a library and finds a function or constant in it: one that it exports, or one at this address in the library's own
+/// counting.
+pub fn find(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> Result<u64, Failure> {
+    // A bare name would be looked for in the system's folders instead of here.
+    let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| bad_name(source))?;
+    let symbol = CString::new(name).map_err(|_| bad_name(source))?;
+    // SAFETY: both are NUL-terminated strings. The library's constructors run, in this process, which
+    // `isolated` has made for that; it stays loaded as long as the process lives.
+    let address = unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
+        match hidden {
+            _ if handle.is_null() => None,
+            Some(address) => Some(start(handle).map_or(0, |start| start.wrapping_add(address))),
+            None => Some(libc::dlsym(handle, symbol.as_ptr()) as u64),
+        }
+    };
+    match address {
+        Some(0) => {
+            let remedy = "name another with --call; in C++ declare the function extern \"C\"; of a function that is not \
+                          exported, a stripped file has no name";
+            Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
+        }
+        Some(address) => Ok(address),
+        None => {
+            let why = linker_error();
+            let remedy =
+                "name what has it: with --elf and an object or archive by --cflags, such as --cflags -lm";
+            let remedy = why.contains("undefined symbol").then_some(remedy);
+            Err(Failure::usage(format!("the library can't be loaded: {why}"), remedy)
+                .renamed(&library.to_string_lossy(), &source.to_string_lossy()))
+        }
+    }
+}
+
+/// What a loaded library's own addresses are counted from.
+///
+/// # Safety
+///
+/// The handle is of a library that is loaded.
+unsafe fn start(handle: *mut libc::c_void) -> Option<u64> {
+    let mut map: *const u64 = std::ptr::null();
+    // SAFETY: the call writes a pointer to `struct link_map`, whose first member is this address (`link.h`); it lives as long
+    // as the library is loaded.
+    unsafe {
+        let found = libc::dlinfo(handle, libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) == 0;
+        (found && !map.is_null()).then(|| *map)
+    }
+}
+
+fn bad_name(library: &Path) -> Failure {
+    Failure::usage(format!("{} or its function has a NUL byte in its name", library.display()), None)
+}
+
+fn linker_error() -> String {
+    // SAFETY: dlerror returns null or a string that lives until the thread's next call of it.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() { String::new() } else { CStr::from_ptr(text).to_string_lossy().into_owned() }
+    }
+}
+
+/// While it lives, what foreign code prints goes to stderr: stdout is for results.
+pub struct StdoutAside {
+    stdout: libc::c_int,
+}
+
+impl StdoutAside {
+    /// From now on.
+    pub fn new() -> StdoutAside {
+        // SAFETY: takes and makes file descriptors; the copy is not used by anything else.
+        unsafe {
+            let stdout = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);
+            libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
+            StdoutAside { stdout }
+        }
+    }
+}
+
+impl Drop for StdoutAside {
+    fn drop(&mut self) {
+        // SAFETY: flushes the C library's streams, which this program does not use itself, and puts the
+        // descriptor back.
+        unsafe {
+            libc::fflush(std::ptr::null_mut());
+            libc::dup2(self.stdout, libc::STDOUT_FILENO);
+            libc::close(self.stdout);
+        }
+    }
+}
+
+/// A file in memory, which goes when nothing maps it any more.
+struct MemoryFile {
+    file: OwnedFd,
+    /// How many there were before.
+    number: u32,
+}
+
+impl MemoryFile {
+    /// With this content.
+    fn new(content: &[u8]) -> Option<MemoryFile> {
+        // SAFETY: the name is NUL-terminated, and the descriptor that the call makes is owned by nothing else.
+        let file = unsafe {
+            let descriptor = libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC);
+            if descriptor < 0 {
+                return None;
+            }
+            OwnedFd::from_raw_fd(descriptor)
+        };
+        let mut file = std::fs::File::from(file);
+        file.write_all(content).ok()?;
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        Some(MemoryFile { file: file.into(), number: NUMBER.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// A path that no other file of this process has had, although the number of its descriptor may have been another's: the
+    /// linker takes a file of a name that it knows for the library that it loaded before. Each bit of the file's own number
+    /// is a folder that the path enters and leaves.
+    fn path(&self) -> PathBuf {
+        let bits = (0..u32::BITS - self.number.leading_zeros()).map(|bit| self.number >> bit & 1);
+        let ways: String = bits.map(|bit| if bit == 0 { "fd/../" } else { "task/../" }).collect();
+        format!("/proc/self/{ways}fd/{}", self.file.as_raw_fd()).into()
+    }
+}
+
+/// Reserves a number of pages that is as random as this address, so that the distance to the next mapping is too.
+fn shift_mappings(address: u64) {
+    const PAGES_MOST: usize = 1 << 12;
+    const PAGE: usize = 4096;
+    let pages = 1 + Random::new(address).below(PAGES_MOST);
+    // SAFETY: a new mapping that nothing may touch, at an address of the kernel's choice.
+    unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        libc::mmap(std::ptr::null_mut(), pages * PAGE, libc::PROT_NONE, flags, -1, 0);
+    }
+}

@@ -1,0 +1,79 @@
+//! What a function of C or C++ code returns, as far as the calling convention goes: the compiler is asked.
+//!
+//! A second file includes the first one and ends with a constant that the function's type decides. In C a type with empty
+//! parentheses is compatible with every list of parameters that none of the default promotions changes, so a function with a
+//! `float` or a `char` among them remains unknown, apart from the usual ones.
+
+use crate::args::Serialize;
+use crate::output::Failure;
+use cyclescope::record::Serialized;
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSymbol};
+
+/// What a function returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReturnType {
+    /// Nothing.
+    Nothing,
+    /// A number or an address in RAX; or it is unknown.
+    Number,
+    /// A floating point number in XMM0.
+    Float,
+}
+
+/// The constant's name.
+const NAME: &str = "cyclescope_returned";
+
+/// The file that has the constant for the function of this name; it includes the one with this path.
+pub fn asking(source: &str, function: &str, plus_plus: bool) -> String {
+    let question = if plus_plus {
+        format!(
+            "template <class R> struct cyclescope_kind {{ static const char is = 'i'; }};\n\
+             template <> struct cyclescope_kind<void> {{ static const char is = 'n'; }};\n\
+             template <> struct cyclescope_kind<float> {{ static const char is = 'f'; }};\n\
+             template <> struct cyclescope_kind<double> {{ static const char is = 'f'; }};\n\
+             template <class R, class... A> cyclescope_kind<R> cyclescope_of(R (*)(A...));\n\
+             extern \"C\" const char {NAME}[] = {{decltype(cyclescope_of(&{function}))::is}};\n"
+        )
+    } else {
+        format!(
+            "#define CYCLESCOPE_IS(type) __builtin_types_compatible_p(__typeof__({function}), type)\n\
+             #define CYCLESCOPE_FLOAT CYCLESCOPE_IS(float()) || CYCLESCOPE_IS(double()) || \\\n\
+             CYCLESCOPE_IS(float(float)) || CYCLESCOPE_IS(float(float, float)) || \\\n\
+             CYCLESCOPE_IS(float(float, float, float))\n\
+             const char {NAME}[] = {{CYCLESCOPE_IS(void()) ? 'n' : CYCLESCOPE_FLOAT ? 'f' : 'i'}};\n"
+        )
+    };
+    format!("#include \"{source}\"\n{question}")
+}
+
+/// The answer in the compiled file.
+pub fn answer(image: &[u8]) -> Option<ReturnType> {
+    let file = ElfFile64::<object::Endianness>::parse(image).ok()?;
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(NAME))?;
+    let place = symbol.address();
+    match file.sections().find_map(|section| section.data_range(place, 1).ok()?)? {
+        [b'n'] => Some(ReturnType::Nothing),
+        [b'f'] => Some(ReturnType::Float),
+        _ => Some(ReturnType::Number),
+    }
+}
+
+/// What each call waits for, by what was asked for and what each of the functions returns, where that is known.
+pub fn waiting(
+    asked: Option<Serialize>,
+    returned: [Option<ReturnType>; 2],
+) -> Result<Option<Serialized>, Failure> {
+    let Some(Serialize::Result) = asked else { return Ok(asked.map(Serialized::from)) };
+    let refused = |text| Err(Failure::usage(text, Some("use --serialize fence")));
+    match returned {
+        [Some(ReturnType::Nothing), _] | [_, Some(ReturnType::Nothing)] => {
+            refused("a function that returns nothing has no result to wait for")
+        }
+        [Some(one), Some(other)] if one != other => {
+            refused("one function returns a floating point number, the other one does not")
+        }
+        [Some(ReturnType::Float), _] => Ok(Some(Serialized::FloatResult)),
+        _ => Ok(Some(Serialized::Result)),
+    }
+}

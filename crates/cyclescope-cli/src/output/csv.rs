@@ -1,0 +1,47 @@
+//! Tables as CSV, for programs.
+
+use super::Output;
+use super::exporter::{ExportOption, Exporter};
+use super::failure::Failure;
+use super::report::Report;
+use super::table_file::{require_writable, write};
+use cyclescope::study::TextTable;
+use std::io;
+use std::path::Path;
+
+/// CSV files with all figures.
+pub struct Csv;
+
+impl Exporter for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn option(&self, command: &str) -> Option<ExportOption> {
+        let help = match command {
+            "run" => "Also write the table as CSV; `-` prints it instead of the table",
+            "instr" => "Also write the table as CSV",
+            _ => return None,
+        };
+        Some(ExportOption { value: "FILE", help, conflicts: &[] })
+    }
+
+    fn print(&self, report: &dyn Report, output: &mut Output) -> Result<(), Failure> {
+        String::from_utf8_lossy(&bytes(&report.table())?).lines().try_for_each(|line| output.line(line))
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Failure> {
+        require_writable(path)
+    }
+
+    fn write(&self, report: &dyn Report, path: &Path) -> Result<(), Failure> {
+        write(path, &bytes(&report.table())?)
+    }
+}
+
+fn bytes(table: &TextTable) -> io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(table.columns.iter().map(|column| &column.name))?;
+    table.rows.iter().try_for_each(|row| writer.write_record(row))?;
+    writer.into_inner().map_err(|error| error.into_error())
+}

@@ -1,0 +1,213 @@
+//! Failures of a command: what is printed, and the exit code.
+
+use crate::output::terminal::{self, harmless};
+use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
+use cyclescope::input::BadInput;
+use cyclescope::record::{ErrorRecord, Line, exit};
+use cyclescope::result::container::ContainerError;
+use cyclescope::study::instr::rows::table::BadFile;
+use std::io::{self, Write};
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something to report.
+    Error(Box<ErrorRecord>),
+    /// The reader of stdout has closed it, which is its right.
+    ClosedPipe,
+}
+
+impl Failure {
+    /// Wrong use of the command line.
+    pub fn usage(text: impl Into<String>, remedy: Option<&str>) -> Failure {
+        Failure::Error(Box::new(ErrorRecord {
+            code: "usage",
+            exit: exit::USAGE,
+            text: text.into(),
+            remedy: remedy.map(str::to_string),
+            ..ErrorRecord::default()
+        }))
+    }
+
+    /// Something of the system that went wrong.
+    pub fn internal(text: impl Into<String>) -> Failure {
+        Failure::Error(Box::new(ErrorRecord {
+            code: "internal",
+            exit: exit::INTERNAL,
+            text: text.into(),
+            ..ErrorRecord::default()
+        }))
+    }
+
+    /// The failure with other words on what helps.
+    pub fn with_remedy(mut self, remedy: &str) -> Failure {
+        if let Failure::Error(record) = &mut self {
+            record.remedy = Some(remedy.to_string());
+        }
+        self
+    }
+
+    /// The failure with what it is about before its text.
+    pub fn about(mut self, what: &str) -> Failure {
+        if let Failure::Error(record) = &mut self {
+            record.text = format!("{what}: {}", record.text);
+        }
+        self
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        match self {
+            Failure::Error(record) => &record.text,
+            Failure::ClosedPipe => "",
+        }
+    }
+
+    /// The failure with a name in its text replaced.
+    pub fn renamed(mut self, from: &str, to: &str) -> Failure {
+        if let Failure::Error(record) = &mut self {
+            record.text = record.text.replace(from, to);
+        }
+        self
+    }
+
+    /// Prints the failure, a JSON line on stdout or words on stderr, and returns the exit code.
+    pub fn report(&self, json: bool) -> u8 {
+        let Failure::Error(record) = self else { return exit::DONE };
+        if json {
+            let line = serde_json::to_string(&Line::new("error", record)).expect("records are plain data");
+            // Nothing is left to be done when this fails too.
+            let _ = writeln!(io::stdout(), "{}", terminal::json(&line));
+        } else {
+            let _ = io::stderr().write_all(harmless(&words(record)).as_bytes());
+        }
+        record.exit
+    }
+}
+
+/// Prints a warning on stderr.
+pub fn warn(text: &str) {
+    // Nothing is left to be done when this fails.
+    let _ = writeln!(io::stderr(), "warning: {}", harmless(text));
+}
+
+fn words(record: &ErrorRecord) -> String {
+    let mut text = match (record.line, record.column) {
+        (Some(line), Some(column)) => format!("error: line {line}, column {column}: {}\n", record.text),
+        _ => format!("error: {}\n", record.text),
+    };
+    if let Some(excerpt) = &record.excerpt {
+        for line in excerpt.lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+    }
+    if let Some(remedy) = &record.remedy {
+        text.push_str(&format!("help: {remedy}\n"));
+    }
+    text
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+            _ => Failure::internal(format!("writing the result failed: {error}")),
+        }
+    }
+}
+
+impl From<Unavailable> for Failure {
+    fn from(error: Unavailable) -> Failure {
+        Failure::Error(Box::new((&error).into()))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Error(Box::new((&error).into()))
+    }
+}
+
+impl From<ContainerError> for Failure {
+    fn from(error: ContainerError) -> Failure {
+        let remedy = "name a directory that a command with --evidence has finished writing";
+        match error {
+            ContainerError::Unreadable(ref bad) if !bad.is_usage() => Failure::internal(error.to_string()),
+            ContainerError::Damaged { .. } => {
+                let remedy =
+                    "a file was changed, or was cut when it was copied: take a whole copy, or measure again";
+                Failure::usage(error.to_string(), Some(remedy))
+            }
+            ContainerError::Foreign => {
+                let remedy = "replay it with the version that wrote it, or measure again";
+                Failure::usage(error.to_string(), Some(remedy))
+            }
+            _ => Failure::usage(error.to_string(), Some(remedy)),
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        Failure::Error(Box::new((&error).into()))
+    }
+}
+
+impl Failure {
+    /// A bad snippet, with the line of its text that has the error.
+    pub fn snippet(error: &BadSnippet, text: &str) -> Failure {
+        let mut record = ErrorRecord::from(error);
+        record.excerpt = excerpt(text, error.line, error.column);
+        Failure::Error(Box::new(record))
+    }
+}
+
+impl Failure {
+    /// A file that is not read, and what to name instead.
+    pub fn input(bad: &BadInput, remedy: &str) -> Failure {
+        match bad.is_usage() {
+            true => Failure::usage(bad.to_string(), Some(remedy)),
+            false => Failure::internal(bad.to_string()),
+        }
+    }
+
+    /// A file that can't be used.
+    pub fn file(path: &str, error: BadFile) -> Failure {
+        let text = match error.line {
+            Some(line) => format!("{path}, line {line}: {}", error.message),
+            None => format!("{path}: {}", error.message),
+        };
+        let mut failure = Failure::usage(text, Some(&error.remedy));
+        if let Failure::Error(record) = &mut failure {
+            record.line = error.line.and_then(|line| u32::try_from(line).ok());
+        }
+        failure
+    }
+}
+
+/// The line of a text, and a caret below a column of it.
+pub fn excerpt(text: &str, line: u32, column: u32) -> Option<String> {
+    let found = text.lines().nth(line.checked_sub(1)? as usize)?;
+    // Tabs would move the caret.
+    let shown = found.replace('\t', " ");
+    let before = column.checked_sub(1)? as usize;
+    Some(format!("{shown}\n{}^", " ".repeat(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_below_the_column() {
+        assert_eq!(excerpt("nop\nimull rax", 2, 1).unwrap(), "imull rax\n^");
+        assert_eq!(excerpt("a\tb", 1, 3).unwrap(), "a b\n  ^");
+        assert_eq!(excerpt("nop", 2, 1), None);
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(failure.report(false), exit::DONE);
+    }
+}

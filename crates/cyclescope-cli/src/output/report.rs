@@ -1,0 +1,97 @@
+//! A result as exporters see it.
+
+use super::Output;
+use super::failure::Failure;
+use cyclescope::plot::{Bars, Chart, Diagram, Heat};
+use cyclescope::study::TextTable;
+use serde_json::Value;
+
+/// A result.
+pub trait Report {
+    /// Prints it in words, in the study's own way.
+    fn text(&self, output: &mut Output) -> Result<(), Failure>;
+
+    /// All its figures as a table.
+    fn table(&self) -> TextTable;
+
+    /// A table of few columns, for people.
+    fn summary(&self) -> TextTable;
+
+    /// Its pictures.
+    fn pictures(&self) -> Vec<Picture>;
+}
+
+/// A picture and the name of its file.
+pub struct Picture {
+    /// Without what the name ends with.
+    pub name: String,
+    /// What is drawn.
+    pub drawing: Drawing,
+}
+
+/// What is drawn.
+pub enum Drawing {
+    /// Bars in groups.
+    Bars(Bars),
+    /// Curves.
+    Chart(Chart),
+    /// Boxes and arrows.
+    Diagram(Diagram),
+    /// Coloured squares.
+    Heat(Heat),
+}
+
+impl Picture {
+    /// A picture with this name.
+    pub fn new(name: impl Into<String>, drawing: Drawing) -> Picture {
+        Picture { name: name.into(), drawing }
+    }
+}
+
+/// Lines of JSON as a table, a row each. A field within a field has a column of its own, such as `cost.value`.
+pub fn table_of_lines(lines: &[Value]) -> TextTable {
+    let rows: Vec<Vec<(String, String)>> = lines.iter().map(|line| fields(line, "")).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flatten() {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let text = |row: &[(String, String)], name: &str| {
+        row.iter().find(|(field, _)| field == name).map(|(_, text)| text.clone()).unwrap_or_default()
+    };
+    let mut table = TextTable::new(names.iter().copied());
+    table.rows = rows.iter().map(|row| names.iter().map(|name| text(row, name)).collect()).collect();
+    table
+}
+
+fn fields(value: &Value, name: &str) -> Vec<(String, String)> {
+    match value {
+        Value::Object(fields) => {
+            let inner = |(field, value): (&String, &Value)| {
+                let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
+                self::fields(value, &name)
+            };
+            fields.iter().flat_map(inner).collect()
+        }
+        Value::Null => Vec::new(),
+        Value::String(text) => vec![(name.to_string(), text.clone())],
+        other => vec![(name.to_string(), other.to_string())],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lines_of_several_kinds_are_one_table() {
+        let lines =
+            [json!({"a": 1, "b": {"c": "x", "d": null}}), json!({"a": [1, 2], "e": {"f": {"g": true}}})];
+        let table = table_of_lines(&lines);
+        let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names, ["a", "b.c", "e.f.g"]);
+        assert_eq!(table.rows, [["1", "x", ""], ["[1,2]", "", "true"]]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Standard output: JSON lines, or text with colours where a person reads it.
+
+use crate::output::failure::Failure;
+use crate::output::terminal;
+use cyclescope::record::Line;
+use serde::Serialize;
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether standard output was closed when the program began.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Asks whether standard output is closed. Before `main` Rust's runtime opens /dev/null in place of a closed stream, so
+/// the loader calls this first, with all other constructors.
+extern "C" fn ask() {
+    // SAFETY: takes no pointers; a descriptor that is not open is an error and no more.
+    let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
+    CLOSED.store(closed, Ordering::Relaxed);
+}
+
+// SAFETY: the section holds pointers to functions without results, which may ignore their arguments; `ask` needs nothing
+// that is made later.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ASK: extern "C" fn() = ask;
+
+/// Characters in a line of text.
+pub const WIDTH: usize = 80;
+
+/// Output of results.
+pub struct Output {
+    json: bool,
+    colours: bool,
+    stream: BufWriter<Stdout>,
+}
+
+impl Output {
+    /// Standard output, as JSON lines or as text.
+    pub fn new(json: bool) -> Output {
+        let stdout = io::stdout();
+        // https://no-color.org: set and not empty means no colours.
+        let forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colours = stdout.is_terminal() && !forbidden;
+        Output { json, colours, stream: BufWriter::new(stdout) }
+    }
+
+    /// Standard output, unless it was closed when the program began, so that what is printed would be lost.
+    pub fn open(json: bool) -> Result<Output, Failure> {
+        if CLOSED.load(Ordering::Relaxed) {
+            let remedy = "send it somewhere, as in `> result.txt`, or to /dev/null";
+            let closed = Failure::internal("standard output is closed, so that no result can be printed");
+            return Err(closed.with_remedy(remedy));
+        }
+        Ok(Output::new(json))
+    }
+
+    /// Whether results are JSON lines.
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Writes a JSON line at once, so that what was measured is not lost later.
+    pub fn record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Failure> {
+        self.json(&serde_json::to_string(&Line::new(kind, content)).expect("records are plain data"))
+    }
+
+    /// Writes a line that is JSON already, at once.
+    pub fn json(&mut self, line: &str) -> Result<(), Failure> {
+        writeln!(self.stream, "{}", terminal::json(line))?;
+        Ok(self.stream.flush()?)
+    }
+
+    /// Writes a line of text.
+    pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
+        Ok(writeln!(self.stream, "{}", terminal::line(text.as_ref(), self.colours))?)
+    }
+
+    /// Bold text where colours are on.
+    pub fn bold(&self, text: &str) -> String {
+        self.painted(terminal::BOLD, text)
+    }
+
+    /// Faint text where colours are on.
+    pub fn faint(&self, text: &str) -> String {
+        self.painted(terminal::FAINT, text)
+    }
+
+    /// Text as a warning where colours are on.
+    pub fn yellow(&self, text: &str) -> String {
+        self.painted(terminal::YELLOW, text)
+    }
+
+    fn painted(&self, style: char, text: &str) -> String {
+        if self.colours { terminal::painted(style, text) } else { terminal::harmless(text) }
+    }
+
+    /// Writes what is still buffered.
+    pub fn finish(&mut self) -> Result<(), Failure> {
+        Ok(self.stream.flush()?)
+    }
+}
+
+/// A text in lines of at most `width` characters; longer words are cut.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let mut word = word.to_string();
+        loop {
+            let line = lines.last_mut().expect("there is always a line");
+            let used = line.chars().count();
+            let gap = usize::from(used > 0);
+            if used + gap + word.chars().count() <= width {
+                line.push_str(if gap == 1 { " " } else { "" });
+                line.push_str(&word);
+                break;
+            }
+            if used == 0 {
+                let rest = word.chars().skip(width).collect();
+                line.extend(word.chars().take(width));
+                word = rest;
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrapped("", 5), [""]);
+    }
+}

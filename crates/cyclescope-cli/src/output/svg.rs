@@ -1,0 +1,81 @@
+//! Pictures as SVG files in a directory.
+
+use super::directory::make_directory;
+use super::exporter::{ExportOption, Exporter};
+use super::failure::Failure;
+use super::report::{Drawing, Picture, Report};
+use std::path::Path;
+
+/// A directory of SVG files.
+pub struct Svg;
+
+impl Exporter for Svg {
+    fn name(&self) -> &'static str {
+        "plots"
+    }
+
+    fn option(&self, command: &str) -> Option<ExportOption> {
+        let (help, conflicts): (_, &[&str]) = match command {
+            "run" => ("Draw a sweep as SVG files in this directory", &["from"]),
+            "evaluate" => {
+                ("Draw minima, variances and resolution of each method as SVG files in this directory", &[])
+            }
+            "marker" => ("Draw the costs in each context as an SVG file in this directory", &[]),
+            "uarch" => ("Draw the result as SVG files in this directory", &["list"]),
+            _ => return None,
+        };
+        Some(ExportOption { value: "DIR", help, conflicts })
+    }
+
+    fn takes_parts(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, directory: &Path) -> Result<(), Failure> {
+        let refused = |error: std::io::Error, remedy| {
+            let text = format!("no graphs can be written to {}: {error}", directory.display());
+            Failure::usage(text, Some(remedy))
+        };
+        make_directory(directory)
+            .map_err(|error| refused(error, "name a directory, in one that exists, where you may write"))?;
+        // Whether it can be written to must be known before anything is measured.
+        tempfile::tempfile_in(directory)
+            .map_err(|error| refused(error, "name a directory where you may write"))?;
+        Ok(())
+    }
+
+    fn write(&self, report: &dyn Report, directory: &Path) -> Result<(), Failure> {
+        report.pictures().iter().try_for_each(|picture| draw(picture, directory))
+    }
+}
+
+/// Writes one. What would be no part of a file's name in its name becomes `_`.
+fn draw(picture: &Picture, directory: &Path) -> Result<(), Failure> {
+    let path = directory.join(format!("{}.svg", file(&picture.name)));
+    let svg = match &picture.drawing {
+        Drawing::Bars(bars) => bars.svg(),
+        Drawing::Chart(chart) => chart.svg(),
+        Drawing::Diagram(diagram) => diagram.svg(),
+        Drawing::Heat(heat) => heat.svg(),
+    };
+    std::fs::write(&path, svg).map_err(|error| {
+        Failure::internal(format!("{} can't be written: {error}", path.display()))
+            .with_remedy("leave --plots out, or name another directory")
+    })
+}
+
+/// A name as that of a file.
+fn file(name: &str) -> String {
+    name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_name_of_its_picture() {
+        assert_eq!(file("my loop/x"), "my_loop_x");
+        assert_eq!(file("uarch-data_caches.1.capacity"), "uarch-data_caches.1.capacity");
+    }
+}

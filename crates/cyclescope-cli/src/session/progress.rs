@@ -1,0 +1,70 @@
+//! A bar on standard error while something takes long, with the time that is left.
+
+use crate::output::charset::spelt;
+use crate::output::terminal::harmless;
+use crate::process::interrupt;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
+
+const UNTIMED: &str = "{bar:24} {percent:>3} %  {wide_msg}";
+const TIMED: &str = "{bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}";
+
+/// The bar; it draws nothing where standard error is no terminal.
+pub struct Progress {
+    bar: ProgressBar,
+    /// The work that was done before.
+    before: u64,
+    /// Whether the time that is left is known.
+    timed: Cell<bool>,
+}
+
+impl Progress {
+    /// A bar of work of which a part was done before.
+    pub fn new(done: u64, total: u64) -> Progress {
+        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
+        bar.set_style(style(UNTIMED));
+        bar.set_length(total);
+        bar.set_position(done);
+        bar.reset_eta();
+        interrupt::drawing(!bar.is_hidden());
+        Progress { bar, before: done, timed: Cell::new(false) }
+    }
+
+    /// Shows the work that is done.
+    pub fn tell(&self, done: u64, total: u64, message: String) {
+        self.bar.set_message(harmless(&message).replace('\n', " "));
+        self.bar.set_length(total);
+        self.bar.set_position(done);
+        // Before anything is done, and where the work begins anew, nothing is known of the time.
+        let timed = done > self.before;
+        if self.timed.replace(timed) != timed {
+            self.bar.set_style(style(if timed { TIMED } else { UNTIMED }));
+        }
+        if !timed {
+            self.bar.reset_eta();
+        }
+    }
+
+    /// Removes the bar while something is printed.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    /// Ends it.
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+        interrupt::drawing(false);
+    }
+}
+
+/// How the bar looks. Blocks are drawn where the locale has them.
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("the templates are constants");
+    if spelt("±") == "±" { style } else { style.progress_chars("#-") }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

@@ -1,0 +1,396 @@
+//! A result file under way: whole lines only, one writer, and a journal of what is not yet a line.
+//!
+//! A study that finds a line in several parts keeps them in a journal beside the file until the line is complete. Both
+//! are written a line at a time, so that a program that is killed loses no more than the line in flight, which is
+//! dropped when the file is resumed.
+
+use crate::output::Failure;
+use cyclescope::input::{self, BadInput, Kind};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The start of a file's first line, by which a file that was cut there is known.
+const HEAD: &str = r#"{"schema":"cyclescope/1","kind":"machine""#;
+
+/// A result file that is written.
+pub struct ResultFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes of whole lines.
+    length: u64,
+    /// Whether the file is new.
+    created: bool,
+    /// Bytes of its first line, where the file began with one before there was a result.
+    head: u64,
+    journal: Option<File>,
+    /// The command that writes it.
+    command: &'static str,
+    /// Identifies the study of the journal's parts.
+    session: Value,
+    announced: bool,
+    /// Whether the command can resume it.
+    resumes: bool,
+    /// The command that resumes it, where its name and the file are not enough.
+    command_line: Option<String>,
+}
+
+/// The first line of a journal.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct JournalHead {
+    session: Value,
+}
+
+impl ResultFile {
+    /// A new file, or an empty one.
+    pub fn create(path: &Path, command: &'static str, resumes: bool) -> Result<ResultFile, Failure> {
+        let mut file = ResultFile::open(path, command, true)?;
+        file.resumes = resumes;
+        if file.length > 0 {
+            let remedy = match file.resumes {
+                true => format!("resume it with --resume {}, or name a new file", quoted(path)),
+                false => "name a new file".to_string(),
+            };
+            return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
+        }
+        // Of an earlier file of this name.
+        let _ = std::fs::remove_file(file.journal_path());
+        Ok(file)
+    }
+
+    /// A file to resume, and what `read` makes of its whole lines. A last line that is cut is dropped from the file,
+    /// unless `read` fails.
+    pub fn resume<T>(
+        path: &Path,
+        command: &'static str,
+        read: impl FnOnce(&[u8]) -> Result<T, Failure>,
+    ) -> Result<(ResultFile, T), Failure> {
+        let mut opened = ResultFile::open(path, command, false)?;
+        let remedy = "name a file that --out wrote";
+        let content = input::drain(&mut opened.file, Kind::Results)
+            .map_err(|why| Failure::input(&BadInput { file: path.to_path_buf(), why }, remedy))?;
+        let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let rest = &content[whole..];
+        if whole == 0 && !(rest.starts_with(HEAD.as_bytes()) || HEAD.as_bytes().starts_with(rest)) {
+            return Err(foreign(path, command));
+        }
+        let kept = read(&content[..whole])?;
+        if !rest.is_empty() {
+            opened.file.set_len(whole as u64).map_err(|error| opened.unwritten(&error))?;
+        }
+        opened.length = whole as u64;
+        Ok((opened, kept))
+    }
+
+    fn open(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
+        let mut options = File::options();
+        // What is resumed may be a pipe that nobody writes to; a new file may be one that is slowly read.
+        options.custom_flags(libc::O_NOCTTY | if create { 0 } else { libc::O_NONBLOCK });
+        let opened = options.read(true).append(true).create(create).open(path);
+        let file = opened.map_err(|error| {
+            let remedy =
+                if create { "name a file where you may write" } else { "name a file that --out wrote" };
+            Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
+        })?;
+        if !create && !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Err(foreign(path, command));
+        }
+        // Any other error means that the file system has no locks: then two writers can't be detected.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+            let text = format!("another cyclescope writes to {}", path.display());
+            return Err(Failure::usage(text, Some("wait until it is done, or name another file")));
+        }
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let path = path.to_path_buf();
+        Ok(ResultFile {
+            path,
+            file,
+            length,
+            created: create,
+            head: 0,
+            journal: None,
+            command,
+            session: Value::Null,
+            announced: false,
+            resumes: true,
+            command_line: None,
+        })
+    }
+
+    /// Begins a new file with what can be told before there is any result. A file with nothing behind it goes when the program
+    /// ends, and stays where it is killed.
+    pub fn begin(&mut self, line: &str) -> Result<(), Failure> {
+        self.append(line)?;
+        self.head = self.length;
+        Ok(())
+    }
+
+    /// Drops what is behind this number of bytes: lines that belong together and are not complete.
+    pub fn cut(&mut self, bytes: u64) -> Result<(), Failure> {
+        if bytes < self.length {
+            self.file.set_len(bytes).map_err(|error| self.unwritten(&error))?;
+            self.length = bytes;
+        }
+        Ok(())
+    }
+
+    /// Names the study: parts of another one in the journal are passed over.
+    pub fn belongs_to(&mut self, session: Value) {
+        self.session = session;
+    }
+
+    /// Sets the options without which the file is not resumed: these words, in which `--resume` stands behind the command's
+    /// name.
+    pub fn resumes_with(&mut self, words: &[&str]) {
+        let path = self.path.display().to_string();
+        let mut words = words.to_vec();
+        let behind = words.iter().position(|word| *word == self.command).map_or(words.len(), |at| at + 1);
+        words.splice(behind..behind, ["--resume", &path]);
+        self.command_line = shlex::try_join(words).ok();
+    }
+
+    /// Adds a line; what was written before stays good where that fails.
+    pub fn append(&mut self, line: &str) -> Result<(), Failure> {
+        let line = format!("{line}\n");
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            // Half a line may have been written. Where this fails too, the next reader drops it.
+            let _ = self.file.set_len(self.length);
+            return Err(self.unwritten(&error));
+        }
+        self.length += line.len() as u64;
+        Ok(())
+    }
+
+    /// Keeps a part of a line to come.
+    pub fn keep(&mut self, part: &str) -> Result<(), Failure> {
+        let mut bytes = Vec::new();
+        if self.journal.is_none() {
+            let path = self.journal_path();
+            let file = input::replace(&path).map_err(|error| self.unwritten(&error))?;
+            bytes = line(&JournalHead { session: self.session.clone() });
+            self.journal = Some(file);
+        }
+        bytes.extend(format!("{part}\n").into_bytes());
+        let written = self.journal.as_mut().map_or(Ok(()), |journal| journal.write_all(&bytes));
+        written.map_err(|error| self.unwritten(&error))
+    }
+
+    /// The parts that were kept before an interruption. The journal of another study and lines that are cut are
+    /// passed over: what they contain is measured again.
+    pub fn journal(&mut self) -> Result<Vec<Value>, Failure> {
+        let path = self.journal_path();
+        let remedy = "remove it: what it contains is measured again";
+        let mut journal = match input::extend(&path, Kind::Journal) {
+            Ok(journal) => journal,
+            Err(bad) if bad.is_missing() => return Ok(Vec::new()),
+            Err(bad) => return Err(Failure::input(&bad, remedy)),
+        };
+        let content = input::drain(&mut journal, Kind::Journal)
+            .map_err(|why| Failure::input(&BadInput { file: path, why }, remedy))?;
+        let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let mut lines = content[..whole].split(|byte| *byte == b'\n');
+        let head: Option<JournalHead> = lines.next().and_then(|line| serde_json::from_slice(line).ok());
+        if head.is_none_or(|head| head.session != self.session) {
+            return Ok(Vec::new());
+        }
+        journal.set_len(whole as u64).map_err(|error| self.unwritten(&error))?;
+        self.journal = Some(journal);
+        Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+    }
+
+    /// Removes the journal: nothing is left to resume.
+    pub fn finish(self) {
+        // A missing journal is no error.
+        let _ = std::fs::remove_file(self.journal_path());
+    }
+
+    /// Whether [`ResultFile::announce`] was asked for.
+    pub fn is_announced(&self) -> bool {
+        self.announced
+    }
+
+    /// What to print when the program is interrupted from now on; `None` where the command can't resume the file.
+    pub fn announce(&mut self) -> Option<String> {
+        self.announced = true;
+        self.resumes.then(|| format!("interrupted; resume with {}", self.resume_command()))
+    }
+
+    /// The command that resumes the file.
+    fn resume_command(&self) -> String {
+        let short = || format!("cyclescope {} --resume {}", self.command, quoted(&self.path));
+        self.command_line.clone().unwrap_or_else(short)
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".journal");
+        PathBuf::from(name)
+    }
+
+    fn unwritten(&self, error: &io::Error) -> Failure {
+        let resume = if self.resumes { format!(": {}", self.resume_command()) } else { String::new() };
+        let remedy = format!("free some space; what was written is valid{resume}");
+        Failure::internal(format!("writing to {} failed: {error}", self.path.display())).with_remedy(&remedy)
+    }
+}
+
+impl Drop for ResultFile {
+    fn drop(&mut self) {
+        // A file that got no line of a result is of no use, and the next survey may want its name.
+        if self.created
+            && self.length == self.head
+            && self.file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == self.head)
+        {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A file that another command or program wrote.
+pub fn foreign(path: &Path, command: &str) -> Failure {
+    let text = format!("{} was not written by `cyclescope {command} --out`", path.display());
+    Failure::usage(text, Some("name one, or a new file with --out"))
+}
+
+fn line<T: Serialize>(content: &T) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(content).expect("results are plain data");
+    bytes.push(b'\n');
+    bytes
+}
+
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    shlex::try_quote(&path).map(|path| path.into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_fuzz::{Shape, fuzz};
+    use serde_json::json;
+
+    fn created(path: &Path) -> Result<ResultFile, Failure> {
+        ResultFile::create(path, "instr", true)
+    }
+
+    #[test]
+    fn one_file_has_one_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let mut first = created(&path).unwrap();
+        assert!(created(&path).is_err());
+        first.append("{}").unwrap();
+        drop(first);
+        // It has a line now.
+        assert!(created(&path).is_err() && path.exists());
+    }
+
+    #[test]
+    fn a_journal_survives_a_cut_and_belongs_to_one_study() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let part = |form: u64| json!({"form": form, "cycles": [0.1, 1.0 / 3.0]});
+        let mut file = created(&path).unwrap();
+        file.belongs_to(json!({"seed": 1, "share": 0.95}));
+        (0..3).for_each(|form| file.keep(&part(form).to_string()).unwrap());
+        let whole = std::fs::read(file.journal_path()).unwrap();
+        let lines = whole.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(lines, 4);
+        for (cut, expected) in [(0, 3), (1, 2), (20, 2), (whole.len() - 5, 0)] {
+            std::fs::write(file.journal_path(), &whole[..whole.len() - cut]).unwrap();
+            file.journal = None;
+            let known = file.journal().unwrap();
+            assert_eq!(known, (0..expected).map(part).collect::<Vec<_>>(), "{cut}");
+            // It continues with whole lines.
+            file.keep(&part(7).to_string()).unwrap();
+            file.journal = None;
+            assert_eq!(file.journal().unwrap().last(), Some(&part(7)), "{cut}");
+        }
+        std::fs::write(file.journal_path(), &whole).unwrap();
+        file.journal = None;
+        file.belongs_to(json!({"seed": 2, "share": 0.95}));
+        assert_eq!(file.journal().unwrap(), Vec::<Value>::new());
+        let journal = file.journal_path();
+        file.finish();
+        assert!(!journal.exists());
+    }
+
+    #[test]
+    fn a_journal_is_not_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, theirs) = (folder.path().join("a.jsonl"), folder.path().join("theirs"));
+        let whole = "{\"session\":null}\n{\"form\":1}\n{\"cut";
+        std::fs::write(&theirs, whole).unwrap();
+        let mut file = created(&path).unwrap();
+        std::os::unix::fs::symlink(&theirs, file.journal_path()).unwrap();
+        assert!(file.journal().is_err());
+        file.keep("{}").unwrap();
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), whole);
+        assert!(!file.journal_path().is_symlink());
+    }
+
+    #[test]
+    fn the_command_that_resumes_has_what_it_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a b");
+        let mut file = created(&path).unwrap();
+        assert_eq!(file.resume_command(), format!("cyclescope instr --resume '{}'", path.display()));
+        file.resumes_with(&["cyclescope", "instr", "--executor", "kernel", "--", "x"]);
+        let expected = format!("cyclescope instr --resume '{}' --executor kernel -- x", path.display());
+        assert_eq!(file.resume_command(), expected);
+    }
+
+    #[test]
+    fn any_file_is_resumed_or_refused() {
+        use crate::studies::{resumed_file, resumed_points};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let results = include_bytes!("../../../cyclescope/tests/hostile/results.jsonl");
+        let journal = b"{\"session\":null}\n{\"form\":1,\"pass\":0}\n{\"form\":2}\n{\"cut".to_vec();
+        let both = [&results[..], b"\0", &journal].concat();
+        fuzz("resumed", Shape::JsonLines, &[both, b"\n".to_vec()], |bytes| {
+            let mut parts = bytes.splitn(2, |byte| *byte == 0);
+            let (content, journal) = (parts.next().unwrap(), parts.next().unwrap_or_default());
+            std::fs::write(&path, content).unwrap();
+            let instr = ResultFile::resume(&path, "instr", |content| resumed_file(&path, content));
+            drop(instr);
+            let Ok((mut file, _)) =
+                ResultFile::resume(&path, "run", |content| resumed_points(&path, content))
+            else {
+                return;
+            };
+            std::fs::write(file.journal_path(), journal).unwrap();
+            file.journal().unwrap();
+        });
+    }
+
+    #[test]
+    fn what_got_no_line_is_not_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        drop(created(&path).unwrap());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_foreign_file_is_not_resumed_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        let refuse = |content: &[u8]| match content {
+            b"" => Ok(()),
+            _ => Err(foreign(&path, "instr")),
+        };
+        for (content, good) in
+            [("", true), ("{\"sch", true), (HEAD, true), ("notes", false), ("{}\nnotes", false)]
+        {
+            std::fs::write(&path, content).unwrap();
+            assert_eq!(ResultFile::resume(&path, "instr", refuse).is_ok(), good, "{content}");
+            assert!(good || std::fs::read_to_string(&path).unwrap() == content);
+        }
+    }
+}

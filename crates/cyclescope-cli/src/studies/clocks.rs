@@ -1,0 +1,163 @@
+//! `--clock list` and `cyclescope clock`: every timing method, what it orders and whether it works here, and its source text.
+
+use crate::args::{ClockArgs, Common, find_clock};
+use crate::output::{Failure, Output, WIDTH, wrapped};
+use cyclescope::clock::source::{Language, source};
+use cyclescope::clock::{self, Clock, Side};
+use cyclescope::error::Unavailable;
+use cyclescope::record::exit;
+use iced_x86::Register;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct ClockRecord {
+    clock: &'static str,
+    also: &'static [&'static str],
+    about: &'static str,
+    source: &'static str,
+    counts: cyclescope::unit::Unit,
+    promises: clock::Promises,
+    needs: Vec<String>,
+    /// Registers that the start changes, by their names of 64 bits and of 32.
+    clobbers: Vec<String>,
+    clobbers_32: Vec<String>,
+    /// Those that the end changes.
+    end_clobbers: Vec<String>,
+    end_clobbers_32: Vec<String>,
+    default: bool,
+    available: bool,
+    why_not: Option<String>,
+    remedy: Option<String>,
+}
+
+impl ClockRecord {
+    fn new(clock: &'static Clock, works: Result<(), Unavailable>, default: Option<&Clock>) -> ClockRecord {
+        let refusal = works.err();
+        let names = |side, of: fn(Register) -> Register| -> Vec<String> {
+            let registers = clock.clobbers_of(side).into_iter();
+            registers.map(|register| format!("{:?}", of(register)).to_lowercase()).collect()
+        };
+        let [(clobbers, clobbers_32), (end_clobbers, end_clobbers_32)] =
+            Side::BOTH.map(|side| (names(side, |full| full), names(side, |full| full.full_register32())));
+        ClockRecord {
+            clock: clock.name,
+            also: clock.also,
+            about: clock.about,
+            source: clock.source,
+            counts: clock.counts,
+            promises: clock.promises,
+            needs: clock.features().into_iter().map(cyclescope::machine::features::name).collect(),
+            clobbers,
+            clobbers_32,
+            end_clobbers,
+            end_clobbers_32,
+            default: default.is_some_and(|default| default.name == clock.name),
+            available: refusal.is_none(),
+            why_not: refusal.as_ref().map(|error| error.why.clone()),
+            remedy: refusal.map(|error| error.remedy).filter(|remedy| !remedy.is_empty()),
+        }
+    }
+
+    /// Which registers each side changes, by their names of 64 bits and of 32.
+    fn changes(&self) -> String {
+        let both = |full: &[String], half: &[String]| format!("{} ({})", full.join(" "), half.join(" "));
+        let start = both(&self.clobbers, &self.clobbers_32);
+        match self.clobbers == self.end_clobbers {
+            true => format!("changes {start}"),
+            false => {
+                format!("changes {start}; at its end {}", both(&self.end_clobbers, &self.end_clobbers_32))
+            }
+        }
+    }
+
+    /// The five promises as letters, a dash for each that is not made.
+    fn orders(&self) -> String {
+        self.promises.each().map(|(letter, _, kept)| if kept { letter } else { '-' }).iter().collect()
+    }
+}
+
+/// A method's source text.
+#[derive(Serialize)]
+struct SourceRecord {
+    clock: &'static str,
+    language: &'static str,
+    text: String,
+}
+
+/// Runs `cyclescope clock` and returns the exit code.
+pub fn clock(common: &Common, args: &ClockArgs, output: &mut Output) -> Result<u8, Failure> {
+    if let Some(name) = common.measuring().filter(|name| args.emit.is_some() || *name == "--clock") {
+        let text = format!("{name} has no effect: clock measures nothing");
+        return Err(Failure::usage(text, Some("leave it out")));
+    }
+    let named = args.name.as_deref().map(find_clock).transpose()?;
+    match (named, args.emit) {
+        (Some(clock), Some(language)) => emit(clock, language, output),
+        (named, _) => list_of(common, named, output),
+    }
+}
+
+/// Prints a method's source text and nothing else.
+fn emit(clock: &'static Clock, language: &'static Language, output: &mut Output) -> Result<u8, Failure> {
+    let text = source(clock, language).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
+    if output.is_json() {
+        let record = SourceRecord { clock: clock.name, language: language.name, text };
+        output.record("clock.source", &record)?;
+    } else {
+        output.line(text.trim_end())?;
+    }
+    Ok(exit::DONE)
+}
+
+/// Lists the timing methods.
+pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
+    list_of(common, None, output)
+}
+
+/// Lists one timing method or all.
+fn list_of(common: &Common, only: Option<&Clock>, output: &mut Output) -> Result<u8, Failure> {
+    let machine = common.machine()?;
+    let capabilities = common.capabilities(&machine);
+    let default = capabilities.default_clock(&machine).ok();
+    let clocks = capabilities.clocks(&machine).into_iter();
+    let clocks = clocks.filter(|(clock, _)| only.is_none_or(|only| only.name == clock.name));
+    let records: Vec<_> = clocks.map(|(clock, works)| ClockRecord::new(clock, works, default)).collect();
+    if output.is_json() {
+        for record in &records {
+            output.record("clock", record)?;
+        }
+        return Ok(exit::DONE);
+    }
+    let widest = records.iter().map(|record| record.clock.len()).max().unwrap_or(0);
+    for record in &records {
+        let mark = if record.default { "*" } else { " " };
+        let name = format!("{:widest$}", record.clock);
+        let name = if record.available { output.bold(&name) } else { output.faint(&name) };
+        output.line(format!("{mark} {name}  {}  {}", record.orders(), record.counts.text()))?;
+        for line in wrapped(record.about, WIDTH - 4) {
+            output.line(format!("    {line}"))?;
+        }
+        for line in wrapped(&record.changes(), WIDTH - 4) {
+            output.line(format!("    {line}"))?;
+        }
+        if !record.also.is_empty() {
+            output.line(format!("    also called {}", record.also.join(", ")))?;
+        }
+        if let Some(why) = &record.why_not {
+            for line in wrapped(&format!("not available here: {why}"), WIDTH - 4) {
+                output.line(format!("    {}", output.yellow(&line)))?;
+            }
+        }
+    }
+    output.line("")?;
+    let legend: Vec<String> = match records.first() {
+        Some(record) => {
+            record.promises.each().iter().map(|(letter, text, _)| format!("{letter} {text}")).collect()
+        }
+        None => Vec::new(),
+    };
+    for line in wrapped(&format!("* the default here. Orders: {}.", legend.join(", ")), WIDTH) {
+        output.line(line)?;
+    }
+    Ok(exit::DONE)
+}

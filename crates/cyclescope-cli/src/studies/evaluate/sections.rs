@@ -1,0 +1,189 @@
+//! The parts of an evaluation in words: the machine's clocks, the documents' claims, the verdict.
+
+use crate::output::page::Page;
+use crate::output::{Failure, Output};
+use crate::studies::doctor::sections as doctor;
+use cyclescope::caveat::Caveat;
+use cyclescope::executor::Offer;
+use cyclescope::machine::core_series::CoreSeries;
+use cyclescope::machine::fact::Fact;
+use cyclescope::machine::step_at_clocks::StepAtClocks;
+use cyclescope::machine::synchrony::{Pair, Synchrony};
+use cyclescope::study::evaluate::claims::Claim;
+use cyclescope::study::evaluate::evaluation::Evaluation;
+use cyclescope::study::evaluate::facts::Facts;
+use cyclescope::study::evaluate::record::Surroundings;
+use cyclescope::study::evaluate::verdict::{Recommended, Verdict};
+
+/// The machine and its clocks.
+pub fn machine(page: &mut Page, evaluation: &Evaluation, around: &Surroundings) -> Result<(), Failure> {
+    let facts = &evaluation.facts;
+    let names: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor).collect();
+    let executors = if names.len() > 1 { "executors" } else { "executor" };
+    page.section("Machine")?;
+    page.row("processor", &around.cpu_model)?;
+    let text = format!("{}, {executors} {}, seed {}", around.cpu, names.join(" and "), around.seed);
+    page.row("CPU", &text)?;
+    if facts.emulated {
+        page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
+    }
+    let Facts { told, lfence, tsc, phases, .. } = facts;
+    doctor::tsc(page, &doctor::Tsc { told, lfence, study: tsc, phases })?;
+    page.section("Core clock over time, and other CPUs")?;
+    page.fact("core clock", &facts.series, series)?;
+    if let Some(series) = facts.series.known() {
+        match &series.step {
+            Fact::Known(step) => page.row("TSC step", &step_at_clocks(step))?,
+            Fact::Unknown(why) => page.row(
+                "TSC step",
+                &format!("whether it depends on the core clock cannot be told here: {why}"),
+            )?,
+        }
+    }
+    match &facts.synchrony {
+        Fact::Unknown(why) => page.unknown("TSCs of CPUs", why),
+        Fact::Known(found) => synchrony(page, found),
+    }
+}
+
+fn series(series: &CoreSeries) -> String {
+    let rate = match series.megahertz {
+        Some([low, middle, high]) => format!("{low:.0} to {high:.0} MHz, mostly {middle:.0}"),
+        None => {
+            let [low, middle, high] = series.raw_per_cycle;
+            format!("{low:.4} to {high:.4} units of the method's clock a core cycle, mostly {middle:.4}")
+        }
+    };
+    let changes = match series.change_count {
+        0 => "no change seen".to_string(),
+        1 => "one change seen".to_string(),
+        count => format!("{count} changes seen"),
+    };
+    format!("{rate}; {changes} in {:.2} s of {} looks", series.seconds, series.looks)
+}
+
+/// Whether the TSC's step depends on the core clock.
+fn step_at_clocks(step: &StepAtClocks) -> String {
+    let StepAtClocks { moved, ticks, on_lattice: [slow, fast], durations, steady } = step;
+    let verdict = if *steady { "does not depend on the core clock" } else { "depends on the core clock" };
+    format!(
+        "{verdict}, which moved by {:.1} %: {:.1} % of {} durations at its slowest and {:.1} % of {} at its fastest are \
+         multiples of {ticks} ticks",
+        100.0 * moved,
+        100.0 * slow,
+        durations[0],
+        100.0 * fast,
+        durations[1]
+    )
+}
+
+fn synchrony(page: &mut Page, found: &Synchrony) -> Result<(), Failure> {
+    for pair in &found.pairs {
+        page.row(&format!("TSC of CPU {}", pair.cpu), &against(pair))?;
+    }
+    if !found.untested.is_empty() {
+        page.row("not tested", &cyclescope::machine::topology::cpu_list(&found.untested))?;
+    }
+    Ok(())
+}
+
+fn against(pair: &Pair) -> String {
+    let Some(comparison) = pair.comparison.known() else {
+        return format!("not known: {}", pair.comparison.why().unwrap_or_default());
+    };
+    let offset = match comparison.offset_ticks.known() {
+        Some(offset) => format!("ahead by {:.0} to {:.0} ticks", offset.low, offset.high),
+        None => format!("the offset moved: {}", comparison.offset_ticks.why().unwrap_or_default()),
+    };
+    let drift = match comparison.drift_ppm.known() {
+        Some(drift) => format!("drift {:.2} to {:.2} ppm", drift.low, drift.high),
+        None => comparison.drift_ppm.why().unwrap_or_default().to_string(),
+    };
+    let order = match comparison.backwards.exchanges {
+        0 => format!("never backwards in {} exchanges", comparison.exchanges),
+        count => format!(
+            "backwards in {count} of {} exchanges, by up to {} ticks",
+            comparison.exchanges, comparison.backwards.most_ticks
+        ),
+    };
+    format!("{offset} (hard bound); {drift}; {order}")
+}
+
+/// What the documents claim, and what is seen here.
+pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
+    page.section("What the documents claim")?;
+    for claim in claims {
+        page.row(claim.verdict(), &format!("\"{}\" [{}]", claim.quote, claim.source))?;
+        if claim.ours {
+            page.row("", &format!("Our reading: {}.", claim.text))?;
+        }
+        page.row("", &claim.why)?;
+    }
+    let count = |verdict: &str| claims.iter().filter(|claim| claim.verdict() == verdict).count();
+    let [holds, not, open] = ["holds", "does not hold", "cannot be told"].map(count);
+    page.row(
+        "in all",
+        &format!("{holds} hold here, {not} do not, {open} cannot be told; --json has each criterion"),
+    )
+}
+
+/// Which method to use, with each executor.
+pub fn verdicts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
+    let several = evaluation.verdicts.len() > 1;
+    for verdict in &evaluation.verdicts {
+        match Offer::named(verdict.executor).filter(|_| several) {
+            Some(offer) => page.section(&format!("Verdict for {}", offer.place))?,
+            None => page.section("Verdict")?,
+        }
+        self::verdict(page, verdict)?;
+    }
+    Ok(())
+}
+
+fn verdict(page: &mut Page, verdict: &Verdict) -> Result<(), Failure> {
+    let why = verdict.caveats.first().map_or("no method is suitable here", |caveat| &caveat.text);
+    for (label, recommended) in [("short code", &verdict.short_code), ("long code", &verdict.long_code)] {
+        match recommended {
+            Some(recommended) => self::recommended(page, label, recommended)?,
+            None => page.unknown(label, why)?,
+        }
+    }
+    for finding in &verdict.findings {
+        page.painted_row("finding", finding, Output::yellow)?;
+    }
+    Ok(())
+}
+
+fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(), Failure> {
+    let name = page.output.bold(method.clock);
+    page.output.line(format!("  {label:<18}{name}"))?;
+    page.row("", &format!("{}.", method.why))?;
+    if !method.not_told.is_empty() {
+        let faults: Vec<&str> = method.not_told.iter().map(|fault| fault.text()).collect();
+        page.row("", &format!("Promised, but not told for certain here: {}.", faults.join(", ")))?;
+    }
+    if let (Some(value), Some(high)) = (method.overhead.value, method.overhead.high) {
+        page.row("", &format!("Subtract {value:.1} ± {:.1} core cycles.", high - value))?;
+    }
+    let [five, one] = method.shortest_once;
+    page.row(
+        "",
+        &format!(
+            "One reading is off by {:.2} core cycles (standard deviation): good to 5 % for code of {five:.0} cycles \
+             and more, to 1 % for {one:.0}.",
+            method.reading_deviation
+        ),
+    )?;
+    if let Some(many) = method.shortest_many.filter(|many| many.readings > 1) {
+        let [five, one] = many.shortest;
+        page.row(
+            "",
+            &format!(
+                "{} readings in turn of two codes tell {:.2} cycles apart at 95 %: a difference to 5 % from {five:.1} \
+                 cycles on, to 1 % from {one:.0}.",
+                many.readings, many.difference
+            ),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! `--list` with the name of another suite: its questions, and what answers them here.
+
+use crate::output::page::Page;
+use crate::output::{Failure, Output};
+use cyclescope::study::{Catalog, Entry, Plain};
+use serde::Serialize;
+
+/// A line of it in JSON.
+#[derive(Serialize)]
+struct EntryRecord {
+    name: &'static str,
+    about: &'static str,
+    answers: &'static [&'static str],
+}
+
+/// The one that these names are of, where they are one name.
+pub fn named(plain: &Plain, names: &[String]) -> Option<&'static Catalog> {
+    let [name] = names else { return None };
+    plain.catalogs.iter().find(|catalog| catalog.name == name)
+}
+
+pub fn list(catalog: &Catalog, output: &mut Output) -> Result<(), Failure> {
+    if output.is_json() {
+        let of = |entry: &Entry| EntryRecord { name: entry.name, about: entry.about, answers: entry.answers };
+        return catalog.entries.iter().map(of).try_for_each(|entry| output.record("subject", &entry));
+    }
+    let mut page = Page::new(output);
+    catalog
+        .entries
+        .iter()
+        .try_for_each(|entry| page.row(entry.name, &format!("{}: {}", entry.about, entry.answers.join(", "))))
+}

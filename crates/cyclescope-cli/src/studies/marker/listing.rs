@@ -1,0 +1,93 @@
+//! `--list`: designs, states and contexts.
+
+use super::choose::Choice;
+use crate::output::page::Page;
+use crate::output::{Failure, Output};
+use cyclescope::study::marker::source::context;
+use cyclescope::study::marker::state::State;
+use serde::Serialize;
+
+/// A design, kind `marker.design`.
+#[derive(Serialize)]
+struct DesignRecord {
+    design: &'static str,
+    about: &'static str,
+    source: &'static str,
+    states: Vec<StateRecord>,
+}
+
+/// A state of a design.
+#[derive(Serialize)]
+struct StateRecord {
+    state: &'static str,
+    about: &'static str,
+    guard: &'static str,
+    enabled: bool,
+    over: Option<&'static str>,
+}
+
+/// A context, kind `marker.context`.
+#[derive(Serialize)]
+struct ContextRecord {
+    context: &'static str,
+    about: &'static str,
+    usual: bool,
+}
+
+/// Prints the designs that were chosen with their states, and all contexts.
+pub fn list(choice: &Choice, output: &mut Output) -> Result<(), Failure> {
+    let designs: Vec<DesignRecord> = choice
+        .designs
+        .iter()
+        .map(|design| DesignRecord {
+            design: design.name,
+            about: design.about,
+            source: design.source,
+            states: (choice.catalog.states)(design).iter().map(StateRecord::new).collect(),
+        })
+        .collect();
+    let contexts: Vec<ContextRecord> = context::ALL
+        .iter()
+        .filter(|one| choice.catalog.has_context(one.name))
+        .map(|one| ContextRecord { context: one.name, about: one.about, usual: one.usual })
+        .collect();
+    if output.is_json() {
+        designs.iter().try_for_each(|design| output.record("marker.design", design))?;
+        return contexts.iter().try_for_each(|context| output.record("marker.context", context));
+    }
+    let mut page = Page::new(output);
+    page.section("Designs")?;
+    for design in &designs {
+        page.row(design.design, design.about)?;
+    }
+    page.section("States")?;
+    let alike = |one: &StateRecord, other: &StateRecord| (one.state, one.about) == (other.state, other.about);
+    let mut told: Vec<(&StateRecord, Vec<&str>)> = Vec::new();
+    for design in &designs {
+        for state in &design.states {
+            match told.iter_mut().find(|(known, _)| alike(known, state)) {
+                Some((_, names)) => names.push(design.design),
+                None => told.push((state, vec![design.design])),
+            }
+        }
+    }
+    for (state, names) in &told {
+        // Where not all designs that have a state of this name mean the same by it.
+        let several = told.iter().filter(|(other, _)| other.state == state.state).count() > 1;
+        let of = if several { format!(" ({})", names.join(", ")) } else { String::new() };
+        page.row(state.state, &format!("{}{of}", state.about))?;
+    }
+    page.section("Contexts")?;
+    for context in &contexts {
+        let usual = if context.usual { "" } else { " (with --all or --context)" };
+        page.row(context.context, &format!("{}{usual}", context.about))?;
+    }
+    Ok(())
+}
+
+impl StateRecord {
+    fn new(state: &State) -> StateRecord {
+        let State { name, about, guard, enabled, over, .. } = *state;
+        StateRecord { state: name, about, guard, enabled, over }
+    }
+}

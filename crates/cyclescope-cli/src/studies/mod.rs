@@ -1,0 +1,22 @@
+//! The commands, and what the result of each looks like.
+
+mod ab;
+mod clocks;
+mod commands;
+mod compare;
+mod dispatch;
+mod doctor;
+mod evaluate;
+mod generic_study;
+mod instr;
+mod look;
+mod marker;
+mod points;
+mod replay;
+mod run;
+mod uarch;
+
+pub use dispatch::run_command;
+
+#[cfg(test)]
+pub use {instr::resumed_file, points::resumed_points};

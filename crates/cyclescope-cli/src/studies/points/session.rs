@@ -1,0 +1,124 @@
+//! The session of a result file: the command that wrote it, and its points.
+
+use super::expand::parsed;
+use super::prepared::{Prepared, Ready};
+use super::words::{with_choices, without_results};
+use crate::args::template::with_first_value;
+use crate::args::{Common, PointsArgs, RunArgs};
+use crate::input::target::{Libraries, Target};
+use crate::output::Failure;
+use crate::session::resume::{Resumed, json_lines};
+use crate::studies::run;
+use cyclescope::random::mix;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::points::{Kept, PointsSession};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The session of these points, whose functions these libraries have.
+pub fn session(
+    command: Vec<String>,
+    seed: u64,
+    points: &[Prepared],
+    libraries: &Libraries,
+) -> Result<PointsSession, Failure> {
+    let version = env!("CARGO_PKG_VERSION").to_string();
+    Ok(PointsSession { version, command, seed, points: points.len(), identity: identity(points, libraries) })
+}
+
+/// A number that other points hardly have: of their commands, their machine code, and the libraries that these name or that are
+/// compiled for them, so that a changed header or compiler counts, and a changed comment does not.
+fn identity(points: &[Prepared], libraries: &Libraries) -> String {
+    let mut number = 0;
+    let mut add = |bytes: &[u8]| {
+        number = bytes.iter().fold(mix(number, 1), |number, byte| mix(number, u64::from(*byte)));
+    };
+    let mut called = BTreeSet::new();
+    for point in points {
+        let Ok(Ready { repro, target, .. }) = &point.ready else {
+            add(b"refused");
+            continue;
+        };
+        add(repro.as_bytes());
+        match target {
+            Target::Snippets(snippets) => snippets.iter().for_each(|snippet: &Snippet| {
+                add(snippet.init());
+                add(snippet.code());
+            }),
+            Target::Call(library, calling) => {
+                called.insert(*library);
+                add(calling.file());
+            }
+        }
+    }
+    called.into_iter().flat_map(|library| libraries.contents(library)).for_each(|contents| add(&contents));
+    format!("{number:016x}")
+}
+
+/// Reads the whole lines of a file to resume: none but those that the study takes from it where the first is incomplete.
+pub fn resumed(path: &Path, content: &[u8]) -> Result<(Option<Resumed<PointsSession>>, Kept), Failure> {
+    if content.is_empty() {
+        return Ok((None, Kept::default()));
+    }
+    let ((head, _), lines) = json_lines(path, run::NAME, content)?;
+    let resumed = Resumed::new(path, run::NAME, head)?;
+    let lines = lines.into_iter().map(|(line, _)| line).collect();
+    let kept = Kept { head: Some(resumed.head.clone()), lines };
+    Ok((Some(resumed), kept))
+}
+
+/// The options of a session and its words, which have to be those of the command, where that has any but `run` and where
+/// results go.
+pub fn adopt(
+    session: &PointsSession,
+    common: &Common,
+    args: &RunArgs,
+    words: &[OsString],
+) -> Result<(Common, RunArgs, Vec<OsString>), Failure> {
+    let kept: Vec<OsString> = session.command.iter().map(OsString::from).collect();
+    let is_alone = words.iter().skip(1).all(|word| word == "run");
+    if !is_alone && args.points.sweep.is_none() && args.points.from.is_none() {
+        let remedy = "give --resume alone, or behind the whole command";
+        return Err(Failure::usage("--resume reads the command from the file", Some(remedy)));
+    }
+    let words = match is_alone {
+        true => {
+            require_sandbox(session, &parsed(with_first_value(kept.clone())?)?)?;
+            kept
+        }
+        false => {
+            let (then, _) = parsed(with_first_value(kept)?)?;
+            let cpu = common.cpu.or(then.cpu).unwrap_or_default();
+            let all = with_choices(words, session.seed, cpu);
+            all.into_iter().map(OsString::from).collect()
+        }
+    };
+    let (then, asked) = parsed(with_first_value(words.clone())?)?;
+    let PointsArgs { sweep, from, .. } = asked.points;
+    let points = PointsArgs { sweep, from, ..args.points.clone() };
+    let common = Common { json: common.json, ..then };
+    Ok((common, RunArgs { points, ..asked }, without_results(&words)))
+}
+
+/// The first option of a command that takes code out of the sandbox, or runs another program on it.
+pub fn beyond_sandbox((common, args): &(Common, RunArgs)) -> Option<&'static str> {
+    let source = &args.source;
+    let given = [
+        ("--executor", !common.offer().is_default()),
+        ("--c", source.c.is_some()),
+        ("--lib", source.lib.is_some()),
+        ("--elf", source.elf.is_some()),
+        ("--assembler", args.assembler.is_some()),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+}
+
+/// Fails where the command of a file would do more than a file alone may decide.
+fn require_sandbox(session: &PointsSession, kept: &(Common, RunArgs)) -> Result<(), Failure> {
+    let Some(option) = beyond_sandbox(kept) else { return Ok(()) };
+    let command = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
+    let text = format!("the file's command has {option}, whose code runs outside of the sandbox: {command}");
+    let remedy = "if you trust it, give the whole command, and --resume FILE behind it";
+    Err(Failure::usage(text, Some(remedy)))
+}

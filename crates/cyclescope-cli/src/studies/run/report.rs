@@ -1,0 +1,279 @@
+//! A result as text, in lines of at most 80 characters.
+
+use crate::output::terminal::harmless;
+use crate::output::{Failure, Output, WIDTH, wrapped};
+use cyclescope::executor::Offer;
+use cyclescope::measure::{Count, Counted, Counts};
+use cyclescope::record::{Quantity, RunRecord, Serialized, Trained};
+use cyclescope::result::versus::{Ratio, Verdict, Versus};
+
+/// Characters of a snippet that are shown.
+const SNIPPET: usize = 4 * WIDTH;
+
+/// Prints a result.
+pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    for line in wrapped(&shortened(&harmless(&record.snippet)), WIDTH) {
+        output.line(line)?;
+    }
+    output.line("")?;
+    output.line(format!("  {}", headline(record, output)))?;
+    for mode in &record.modes {
+        let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
+        output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
+    }
+    named_costs(record, output)?;
+    if let Some(versus) = &record.versus {
+        compared(record, versus, output)?;
+    }
+    output.line("")?;
+    for text in details(record) {
+        for line in wrapped(&text, WIDTH - 2) {
+            output.line(format!("  {}", output.faint(&line)))?;
+        }
+    }
+    for caveat in &record.caveats {
+        let code = serde_json::to_value(caveat.code).expect("codes are strings");
+        let code = format!("{}:", code.as_str().unwrap_or_default());
+        for (index, line) in wrapped(&format!("{code} {}", caveat.text), WIDTH - 4).iter().enumerate() {
+            let indent = if index == 0 { "  " } else { "    " };
+            output.line(format!("{indent}{}", line.replacen(&code, &output.yellow(&code), 1)))?;
+        }
+        if let Some(advice) = caveat.code.advice() {
+            for line in wrapped(&format!("try: {advice}"), WIDTH - 4) {
+                output.line(format!("    {}", output.faint(&line)))?;
+            }
+        }
+    }
+    record.counts.as_ref().map_or(Ok(()), |counts| readings(counts, output))
+}
+
+/// The costs of a function's call where calls overlap and where they do not, if both were measured.
+fn named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    let (Some(throughput), Some(latency)) = (&record.throughput, &record.latency) else { return Ok(()) };
+    let costs = [
+        ("throughput", throughput, "calls overlap"),
+        ("latency", latency, waits(record.latency_by.unwrap_or(Serialized::Fence))),
+    ];
+    output.line("")?;
+    costs.into_iter().try_for_each(|(name, cost, meaning)| {
+        let cost = match cost.value {
+            Some(_) => plus_minus(cost, "core cycles"),
+            None => "no number".to_string(),
+        };
+        output.line(format!("  {name:<11}{cost:<30} {}", output.faint(meaning)))
+    })
+}
+
+/// Whether the latency, by a result, is certainly below the throughput: then the result is known before a call's work is done.
+fn result_is_early(record: &RunRecord) -> bool {
+    let by_result = record.latency_by.is_some_and(|by| by != Serialized::Fence);
+    let ends =
+        record.latency.and_then(|latency| latency.high).zip(record.throughput.and_then(|cost| cost.low));
+    by_result && ends.is_some_and(|(latency, throughput)| latency < throughput)
+}
+
+/// What a call waits for whose latency is measured.
+fn waits(serialized: Serialized) -> &'static str {
+    match serialized {
+        Serialized::Result => "each waits for the last one's RAX",
+        Serialized::FloatResult => "each waits for the last one's XMM0",
+        Serialized::Fence => "each begins when the last has ended",
+    }
+}
+
+/// The other variant, the difference, and the verdict.
+fn compared(record: &RunRecord, versus: &Versus, output: &mut Output) -> Result<(), Failure> {
+    output.line("")?;
+    output.line("versus")?;
+    for line in wrapped(&shortened(&harmless(&versus.snippet)), WIDTH) {
+        output.line(line)?;
+    }
+    output.line("")?;
+    let cost = match versus.cost.value {
+        Some(_) => output.bold(&plus_minus(&versus.cost, "core cycles")),
+        None => output.bold("no number: see below"),
+    };
+    output.line(format!("  {cost}"))?;
+    let Some(difference) = versus.difference.value else { return Ok(()) };
+    let sign = if difference < 0.0 { "" } else { "+" };
+    let mut text = format!("difference {sign}{}", plus_minus(&versus.difference, "core cycles"));
+    if let Ratio { value: Some(value), low: Some(low), high: Some(high) } = versus.ratio {
+        text.push_str(&format!(", ratio {value:.4} ({low:.4} to {high:.4})"));
+    }
+    for line in wrapped(&text, WIDTH - 2) {
+        output.line(format!("  {line}"))?;
+    }
+    let share = record.cost.value.map_or(f64::NAN, |cost| 100.0 * (difference / cost).abs());
+    let verdict = match versus.verdict {
+        Verdict::Slower => format!("the other is slower, by {share:.2} %"),
+        Verdict::Faster => format!("the other is faster, by {share:.2} %"),
+        Verdict::Same => "the two cost the same, within 2 %".to_string(),
+        Verdict::Unclear => {
+            "unclear: the interval contains 0 and is wide; give more time with --budget".to_string()
+        }
+    };
+    output.line(format!("  {}", output.bold(&verdict)))
+}
+
+/// The readings of a layout, a line a round, in the order in which they were taken.
+fn readings(counts: &Counts, output: &mut Output) -> Result<(), Failure> {
+    const COLUMN: usize = 8;
+    let unit = serde_json::to_value(counts.unit).expect("units are strings");
+    let unit = unit.as_str().unwrap_or_default().replace('_', " ").replace("tsc", "TSC");
+    output.line("")?;
+    output.line(format!("  Readings in {unit}, in their order, each with its own overhead"))?;
+    let round = |number: usize| counts.readings.iter().filter(move |reading| reading.round == number);
+    let heading = |reading: &Count| match (reading.what, reading.copies) {
+        (_, Some(copies)) => ["copies".to_string(), copies.to_string()],
+        (Counted::ImulShort, _) => ["imul", "short"].map(str::to_string),
+        (Counted::ImulLong, _) => ["imul", "long"].map(str::to_string),
+        (Counted::AddShort, _) => ["add", "short"].map(str::to_string),
+        (Counted::AddLong, _) => ["add", "long"].map(str::to_string),
+        _ => ["add", "width"].map(str::to_string),
+    };
+    let row = |name: &str, cells: &mut dyn Iterator<Item = String>| {
+        cells.fold(format!("  {name:<6}"), |line, cell| format!("{line} {cell:>COLUMN$}"))
+    };
+    let mut headings: Vec<[String; 2]> = Vec::new();
+    for number in 1..=counts.readings.last().map_or(0, |reading| reading.round) {
+        let own: Vec<[String; 2]> = round(number).map(heading).collect();
+        // Placements have an order of their own.
+        for (line, name) in ["round", ""].into_iter().enumerate().filter(|_| headings != own) {
+            let mut cells = own.iter().map(|heading| heading[line].clone());
+            output.line(output.faint(row(name, &mut cells).trim_end()))?;
+        }
+        headings = own;
+        let first = round(number).all(|reading| reading.first);
+        let name = if first { format!("{number}*") } else { number.to_string() };
+        let value = |reading: &Count| reading.value.map_or("-".to_string(), |value| value.to_string());
+        output.line(row(&name, &mut round(number).map(value)))?;
+    }
+    output.line(output.faint("  * the first run of each program at its address"))
+}
+
+/// The start of a snippet that is too long to be shown as a whole.
+fn shortened(snippet: &str) -> String {
+    if snippet.chars().count() <= SNIPPET {
+        return snippet.to_string();
+    }
+    let start: String = snippet.chars().take(SNIPPET - 10).collect();
+    format!("{start} [...]")
+}
+
+/// `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`
+fn headline(record: &RunRecord, output: &Output) -> String {
+    let mut text = match record.cost.value {
+        Some(_) => output.bold(&plus_minus(&record.cost, "core cycles")),
+        None => output.bold("no number: see below"),
+    };
+    for (quantity, unit) in [(&record.ticks, "TSC ticks"), (&record.time, "ns")] {
+        if let Some(value) = quantity.value {
+            text.push_str(&format!("   {value:.3} {unit}"));
+        }
+    }
+    text
+}
+
+/// A value with as many digits as its interval supports.
+fn plus_minus(quantity: &Quantity, unit: &str) -> String {
+    let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
+        return "no interval".to_string();
+    };
+    // What cannot be negative begins at zero, whatever its error.
+    let half = if low == 0.0 { high - value } else { (high - low) / 2.0 };
+    // One digit beyond the interval's first, but never fewer than two.
+    let digits = if half > 0.0 { (1.0 - half.log10().floor()).clamp(2.0, 6.0) as usize } else { 4 };
+    format!("{value:.digits$} ± {half:.digits$} {unit}")
+}
+
+/// What the cost of a function says, where it is the only one.
+fn meaning(record: &RunRecord) -> Option<String> {
+    match (record.serialized, record.throughput.as_ref().and(record.latency.as_ref())) {
+        (_, Some(_)) => None,
+        (None, None) => Some(
+            "calls overlap where the core can (throughput); --serialize measures the latency".to_string(),
+        ),
+        (Some(serialized), None) => Some(format!("of calls, {} (latency)", waits(serialized))),
+    }
+}
+
+fn details(record: &RunRecord) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(call) = &record.empty_call {
+        let call = plus_minus(call, "core cycles");
+        lines.extend(meaning(record));
+        lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
+            (None, false) => format!("the cost of calling an empty function, {call}, is excluded"),
+            (None, true) => format!(
+                "the cost of calling an empty function, {call}, is excluded: the function may take no more than that"
+            ),
+            (Some(setup), small) => {
+                let setup = harmless(setup);
+                let same = if small { ": beside that the function's own may be nothing" } else { "" };
+                format!("the cost of {setup} and a call of an empty function, {call}, is excluded{same}")
+            }
+        });
+    }
+    if result_is_early(record) {
+        lines.push(
+            "the latency is below the throughput: what was waited for does not depend on the argument, or is known long before \
+             the call ends; --serialize fence measures until its end"
+                .to_string(),
+        );
+    }
+    match record.addresses {
+        Some(1) => lines.push(
+            "the library could be loaded once only: at another address the cost may be outside the interval"
+                .to_string(),
+        ),
+        Some(count) => lines.push(format!("the function stood at {count} addresses")),
+        None => {}
+    }
+    if let Some(Trained { calls, untrained }) = &record.trained {
+        let untrained = plus_minus(untrained, "core cycles");
+        lines.push(format!(
+            "after up to {calls} calls, which lower the cost: branch predictors learn slowly, or the function keeps \
+             something; after some thousand a call takes {untrained}"
+        ));
+    }
+    // 100 × 0.57 is 56.99999999999999.
+    let percent = (1e6 * record.confidence).round() / 1e4;
+    lines.push(format!(
+        "{percent} % interval over {} layouts of {} rounds in all, {} dropped",
+        record.layouts,
+        record.samples + record.dropped,
+        record.dropped
+    ));
+    let looped = record.loop_count.map_or(String::new(), |count| format!(", looped {count} times"));
+    if record.cold.is_any() {
+        lines.push(format!("clock {}, one first run of the snippet against none", record.clock));
+    } else {
+        lines.push(format!(
+            "clock {}, bodies of about {}, {} and {} copies{looped}",
+            record.clock,
+            record.unroll,
+            2 * record.unroll,
+            4 * record.unroll
+        ));
+    }
+    let offer = Offer::named(&record.executor).filter(|offer| !offer.is_default());
+    let ring = offer.map_or(String::new(), |offer| format!("in {}, ", offer.place));
+    lines.push(format!("{ring}CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
+    if let Some(ruler) = &record.ruler {
+        let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {
+            format!("; core clock {mean:.0} MHz ({low:.0} to {high:.0})")
+        });
+        let link = ruler.add_link.value.unwrap_or(f64::NAN);
+        lines.push(format!("ruler: an add takes {link:.3} cycles{clock}"));
+    }
+    if let Some(aperf) = &record.aperf {
+        let clock = aperf.core_mhz.map_or(String::new(), |mhz| format!("; core clock {mhz:.0} MHz"));
+        let ruler =
+            aperf.ruler_cycles_per_tick.map_or(String::new(), |ratio| format!(", by the ruler {ratio:.4}"));
+        lines.push(format!("APERF: {:.4} cycles a TSC tick{ruler}{clock}", aperf.cycles_per_tick));
+    }
+    if !record.changed.is_empty() {
+        lines.push(format!("the code changed, and the module restored: {}", record.changed.join(", ")));
+    }
+    lines
+}

@@ -1,0 +1,250 @@
+//! The core on a page: its numbers by part, each with its interval and unit, or the verdict where there is none.
+
+use super::matrix::Matrix;
+use super::record::{CoreRecord, Part};
+use crate::output::page::{Page, note};
+use crate::output::terminal::harmless;
+use crate::output::{Failure, Output, WIDTH, wrapped};
+use serde_json::Value;
+
+/// The parts in the order of an instruction's way.
+const PARTS: [(Part, &str); 5] = [
+    (Part::FrontEnd, "Front end"),
+    (Part::Window, "In flight"),
+    (Part::Execution, "Execution"),
+    (Part::Memory, "Memory"),
+    (Part::Environment, "Environment"),
+];
+
+/// Characters between columns, and before the first.
+const GAP: usize = 2;
+/// Characters of the first column at most. A longer name has a line of its own.
+const NAME: usize = 36;
+
+/// A line of the page.
+struct Row {
+    part: Part,
+    name: String,
+    /// Whether there is a number.
+    found: bool,
+    /// The number, or the verdict.
+    number: String,
+    unit: String,
+    interval: String,
+    /// What CPUID says, where it is something else; a cost in time; or what is told beside.
+    told: String,
+    /// What a row of findings means, and what CPUID or the kernel tells beside it.
+    finding: Vec<String>,
+}
+
+/// Prints the page, then why some numbers are missing.
+pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let mut records = CoreRecord::all(lines);
+    CoreRecord::sort(&mut records);
+    let rows: Vec<Row> = records.iter().filter(|record| record.pair.is_none()).map(Row::of).collect();
+    let columns = columns(&rows);
+    let mut page = Page::new(output);
+    for (part, title) in PARTS {
+        let mut rows = rows.iter().filter(|row| row.part == part).peekable();
+        if rows.peek().is_some() {
+            page.section(title)?;
+        }
+        rows.try_for_each(|row| {
+            row.lines(columns).iter().try_for_each(|line| page.output.line(harmless(line)))?;
+            row.finding.iter().try_for_each(|text| note_below(&mut page, text))
+        })?;
+    }
+    if let Some(matrix) = Matrix::of(&records) {
+        page.section("From one CPU to another")?;
+        matrix.lines().iter().try_for_each(|line| page.output.line(line))?;
+        told_of_pairs(&records).iter().try_for_each(|text| note_below(&mut page, text))?;
+    }
+    // A finding has its reason below it.
+    let mut missing = records.iter().filter(|record| !record.is_found() && !record.is_told()).peekable();
+    if missing.peek().is_some() {
+        page.section("Why there is no number")?;
+    }
+    missing.try_for_each(|record| page.row(&record.label(), &record.why))?;
+    if rows.iter().any(|row| row.found && row.interval.is_empty()) {
+        page.output.line("")?;
+        note(&mut page, "Where a number has no interval, both of its ends are written alike.")?;
+    }
+    Ok(())
+}
+
+/// What a row of findings means, and what is told beside it.
+fn finding(record: &CoreRecord) -> Vec<String> {
+    let why = Some(&record.why).filter(|why| !why.is_empty());
+    why.into_iter().chain(&record.told).cloned().collect()
+}
+
+/// Why pairs have no number, each reason once, and what the nearest two CPUs show.
+fn told_of_pairs(records: &[CoreRecord]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    let of_pair =
+        |record: &CoreRecord| record.pair.map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
+    let missing = records.iter().filter(|record| !record.is_found());
+    for (record, pair) in missing.filter_map(|record| Some((record, of_pair(record)?))) {
+        match reasons.iter_mut().find(|(why, _)| *why == record.why) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => reasons.push((&record.why, vec![pair])),
+        }
+    }
+    let reason = |(why, pairs): &(&str, Vec<String>)| match &pairs[..] {
+        [pair] => format!("CPUs {pair}: {why}"),
+        [pair, rest @ ..] => format!("CPUs {pair} and {} more pairs: {why}", rest.len()),
+        [] => why.to_string(),
+    };
+    let found = records.iter().filter(|record| record.is_found() && record.pair.is_some());
+    let value = |record: &CoreRecord| record.value.value.unwrap_or(f64::INFINITY);
+    let nearest = found.min_by(|one, other| value(one).total_cmp(&value(other)));
+    let nearest = nearest.and_then(|record| {
+        let told = record.told.as_ref().map(|told| format!("; {told}")).unwrap_or_default();
+        Some(format!("The nearest are CPUs {}: {}{told}", of_pair(record)?, record.why))
+    });
+    nearest.into_iter().chain(reasons.iter().map(reason)).collect()
+}
+
+/// A text below a row.
+fn note_below(page: &mut Page, text: &str) -> Result<(), Failure> {
+    let below = " ".repeat(2 * GAP);
+    wrapped(&harmless(text), WIDTH - below.len())
+        .iter()
+        .try_for_each(|line| page.output.line(format!("{below}{line}")))
+}
+
+impl Row {
+    fn of(record: &CoreRecord) -> Row {
+        let found = record.is_found();
+        let scale = record.value.scale();
+        let number = record.value.value.filter(|_| found).map(|value| scale.write(value));
+        let interval = record.value.interval(&scale).filter(|_| found);
+        let contradicted = record.contradicted().and_then(|told| told.text());
+        let told = contradicted
+            .map(|told| format!("CPUID says {told}"))
+            .or(record.time().filter(|_| found))
+            .or(record.told.clone().filter(|_| found && record.part != Part::Environment));
+        let shared = record.is_shared().then(|| "sibling busy".to_string());
+        Row {
+            part: record.part,
+            name: record.label(),
+            found,
+            number: number.unwrap_or_else(|| record.judged()),
+            unit: if found { scale.name } else { String::new() },
+            interval: interval.unwrap_or_default(),
+            told: told.into_iter().chain(shared).collect::<Vec<_>>().join("; "),
+            finding: match record.is_told() {
+                true => finding(record),
+                false => Vec::new(),
+            },
+        }
+    }
+
+    /// The row in columns of these widths. A long name, and what CPUID says where there is no room for it, have lines of their
+    /// own.
+    fn lines(&self, [names, numbers, units, intervals]: [usize; 4]) -> Vec<String> {
+        let gap = " ".repeat(GAP);
+        let Row { name, number, unit, interval, told, .. } = self;
+        let own = (name.chars().count() > names).then(|| format!("{gap}{name}"));
+        let name = if own.is_some() { "" } else { name };
+        let line = match self.found {
+            true => format!(
+                "{gap}{name:<names$}{gap}{number:>numbers$} {unit:<units$}{gap}{interval:<intervals$}"
+            ),
+            false => format!("{gap}{name:<names$}{gap}{number}"),
+        };
+        let whole = format!("{line}{gap}{told}");
+        let fits = whole.trim_end().chars().count() <= WIDTH;
+        let below = (!fits).then(|| format!("{gap}{gap}{told}"));
+        let lines = own.into_iter().chain([if fits { whole } else { line }]).chain(below);
+        lines.map(|line| line.trim_end().to_string()).collect()
+    }
+}
+
+/// Widths of names, numbers and intervals.
+fn columns(rows: &[Row]) -> [usize; 4] {
+    let widest = |text: fn(&Row) -> &str, of: fn(&Row) -> bool| {
+        rows.iter().filter(|row| of(row)).map(|row| text(row).chars().count()).max().unwrap_or_default()
+    };
+    [
+        widest(|row| &row.name, |_| true).min(NAME),
+        widest(|row| &row.number, |row| row.found),
+        widest(|row| &row.unit, |_| true),
+        widest(|row| &row.interval, |_| true),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up;
+    use super::*;
+
+    fn rows(records: &[CoreRecord]) -> Vec<String> {
+        let rows: Vec<Row> = records.iter().map(Row::of).collect();
+        rows.iter().flat_map(|row| row.lines(columns(&rows))).collect()
+    }
+
+    #[test]
+    fn numbers_stand_below_each_other_with_their_intervals() {
+        let all = [
+            "  reorder buffer               394 entries      394 to 396",
+            "  spare integer registers     limited by reorder buffer",
+            "  spare mask registers        unclear",
+            "  data caches, level 1: size    48 KiB          47.5 to 48.5",
+            "  data caches, level 1: cost  4.98 core cycles  4.95 to 5.02",
+            "  usable return stack         none",
+        ];
+        assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
+    }
+
+    #[test]
+    fn costs_are_in_time_too() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        assert_eq!(records[4].time(), None);
+        let quantile =
+            |share: f64, ns: f64| serde_json::json!({ "share": share, "core_cycles": 5.0, "ns": ns });
+        let time = serde_json::json!({ "value": 151.3, "low": 150.0, "high": 155.0, "unit": "ns" });
+        let quantiles = [quantile(0.05, 148.04), quantile(0.5, 151.3), quantile(0.95, 172.0)];
+        let spread = serde_json::json!({ "n": 9, "time": time, "rounds": 96, "quantiles": quantiles });
+        records[4].spread = Some(serde_json::from_value(spread).expect("a spread"));
+        let rows = rows(&records);
+        assert_eq!(rows[5], "    151.3 ns; 148.0 to 172 ns in 90 % of rounds", "{rows:?}");
+    }
+
+    #[test]
+    fn findings_say_what_they_mean_below_them() {
+        let line =
+            made_up::line("environment", "environment.page_walk", "found", Some([55.0; 3]), "core_cycles");
+        let mut record = CoreRecord::all(&[line]).remove(0);
+        record.part = Part::Environment;
+        (record.why, record.told) = ("a walk goes far".to_string(), Some("CPUID: a guest".to_string()));
+        let row = Row::of(&record);
+        assert_eq!(
+            (row.name.as_str(), row.finding),
+            ("page walk", vec!["a walk goes far".to_string(), "CPUID: a guest".to_string()])
+        );
+        record.part = Part::Memory;
+        assert!(Row::of(&record).finding.is_empty());
+    }
+
+    #[test]
+    fn cpuid_stands_beside_the_number_or_below_it() {
+        let mut records = CoreRecord::all(&made_up::lines());
+        records[3].cpuid = Some(32768.0);
+        let wide = "  data caches, level 1: size    48 KiB          47.5 to 48.5  CPUID says 32 KiB";
+        assert_eq!(rows(&records)[3], wide);
+        records[0].caveats =
+            serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
+        let shared = "  reorder buffer               394 entries      394 to 396    sibling busy";
+        assert_eq!(rows(&records)[0], shared);
+        records[0].caveats.clear();
+        records[3].what = "translation_of_addresses.1.size_of_all".to_string();
+        records[3].value.high = Some(1_049_600.0);
+        records[3].cpuid = Some(2_097_152.0);
+        let rows = rows(&records);
+        assert_eq!(rows[3], "  translation of addresses, level 1: size of all");
+        assert_eq!(rows[4].trim(), "48 KiB          47.5 to 1025");
+        assert_eq!(rows[5], "    CPUID says 2 MiB");
+        assert!(rows.iter().all(|row| row.chars().count() <= WIDTH), "{rows:?}");
+    }
+}
