@@ -36,6 +36,7 @@ use cost::Body;
 use instrument::Instrument;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 use timeline::Kind;
 
 /// Bytes of the simulated code arena.
@@ -195,6 +196,14 @@ impl Executor for Simulated {
 
     fn areas(&self) -> Vec<PlacedArea> {
         self.areas.clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.instrument.time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.instrument.pause(time);
     }
 }
 

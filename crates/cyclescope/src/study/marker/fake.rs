@@ -13,6 +13,7 @@ use crate::random::Random;
 use crate::ruler::LayoutSamples;
 use crate::ruler::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds, sentinel_loops};
 use crate::study::contract::Record;
+use std::time::Duration;
 
 /// The latency of `imul` on the usual core, in core cycles.
 pub(super) const IMUL: f64 = 3.0;
@@ -35,6 +36,8 @@ pub(super) struct Fake {
     pub(super) core: Scenario,
     /// Whether probes are called by markers that are dormant.
     pub(super) broken: bool,
+    /// Ticks that have passed.
+    pub(super) ticks: f64,
 }
 
 impl Fake {
@@ -58,6 +61,7 @@ impl Fake {
             interrupts: 0.0,
             core: Scenario::default(),
             broken: false,
+            ticks: 0.0,
         }
     }
 
@@ -81,7 +85,9 @@ impl Fake {
         let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
         let start = self.random.unit() * 1e6;
         let body = (cycles - self.core.slack).max(0.0);
-        let end = start + (body + self.core.overhead + interrupted) * rate;
+        let duration = (body + self.core.overhead + interrupted) * rate;
+        let end = start + duration;
+        self.ticks += duration;
         let stepped = |at: f64| at as u64 / self.core.step * self.core.step;
         Sample { start: stepped(start), end: stepped(end) }
     }
@@ -140,6 +146,11 @@ impl Bench for Fake {
     fn hits(&mut self, case: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
         let enabled = self.cases[case].state.enabled;
         Ok(Some(if enabled || self.broken { loops } else { 0 }))
+    }
+
+    /// Time passes in its calls alone.
+    fn now(&self) -> Result<Duration, RunError> {
+        Ok(Duration::from_secs_f64(self.ticks / self.core.hertz))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::executor::{Batch, Capabilities, Executor, Sample};
 use crate::machine::Machine;
 use crate::measure::Plan;
 use crate::random::Random;
+use std::time::Duration;
 
 /// Layouts of a spell at most, while the sibling rests and while it is busy.
 const SPELLS: [usize; 2] = [24, 12];
@@ -63,6 +64,15 @@ impl Executor for Spells {
             self.machines[usize::from(self.busy)].stream(&one, take)?;
         }
         Ok(())
+    }
+
+    /// Time passes on one of both at once.
+    fn now(&self) -> Duration {
+        self.machines.iter().map(Executor::now).sum()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.machines[0].pause(time);
     }
 }
 

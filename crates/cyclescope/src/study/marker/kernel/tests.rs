@@ -9,6 +9,7 @@ use crate::study::contract::Record;
 use crate::study::marker::bench::Bench;
 use crate::study::marker::record::{Surroundings, records};
 use crate::study::marker::survey::{PROOF_LOOPS, VisitPlan, survey};
+use std::time::Duration;
 
 /// Ticks of a call beside its loop, and of once around the base.
 const OVERHEAD: u64 = 40;
@@ -152,6 +153,11 @@ impl Device for Fake {
             hits += if code.is_some_and(counting) { u64::from(call.loops) } else { 0 };
         }
         Ok(Timed { samples, hits })
+    }
+
+    /// A tick is a nanosecond.
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.now)
     }
 }
 
