@@ -4,7 +4,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: all build run test test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
+.PHONY: all build run test test-rest test-windows test-frameworks fuzz check test-kernel test-kernel-newer test-kernel-long module dkms-tree bench install clean
 
 all: build
 
@@ -14,15 +14,16 @@ build:
 run:
 	$(CARGO) run --release -- run "mulsd xmm0, xmm1"
 
-# Format, lints, structure, then unit, integration and documentation tests of every crate, then the module in emulated machines.
-# Where those can't be had (77), the reason is printed and the rest counts.
-test: check
-	$(CARGO) test --workspace --release
+# The test programs of every crate and all that is built with other tools, beside each other; what takes turns with cargo's lock is one
+# command. Where a part can't be had (77), the reason is printed and the rest counts.
+test:
+	crates/test "$(MAKE) --no-print-directory check test-rest" "kernel/test/judge-test && kernel/test/run stable" frameworks/test
+
+# Documentation's tests, and what is built in other ways than the workspace.
+test-rest:
+	$(CARGO) test --workspace --release --doc
 	$(CARGO) test --release -p cyclescope-clock --no-default-features
 	crates/cyclescope-clock/tests/windows/run || test $$? = 77
-	frameworks/test || test $$? = 77
-	kernel/test/judge-test
-	kernel/test/run stable || test $$? = 77
 
 # A million changed inputs of each reader of files; READER names one, INPUTS another number.
 INPUTS ?= 1000000
@@ -69,6 +70,7 @@ dkms-tree:
 	cp -r kernel/Kbuild kernel/Makefile kernel/*.[chS] kernel/markers $(TARGET)/cyclescope-$(VERSION)/kernel
 	cp -r uapi $(TARGET)/cyclescope-$(VERSION)
 
+# Format, lints, documentation, structure.
 check:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --release -- -D warnings

@@ -89,6 +89,14 @@ impl Executor for Watched<'_> {
         take(&samples);
         Ok(())
     }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.inner.pause(time);
+    }
 }
 
 /// Where the time of one snippet went, in milliseconds.

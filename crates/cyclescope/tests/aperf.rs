@@ -48,6 +48,14 @@ impl Executor for Counted {
     fn changed(&self) -> Vec<&'static str> {
         vec!["CR8"]
     }
+
+    fn now(&self) -> Duration {
+        self.core.now()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.core.pause(time);
+    }
 }
 
 fn plan(clock: &str) -> Plan {

@@ -12,6 +12,7 @@ use cyclescope::study::points::{Kept, Label, PointsSession, PointsStudy, Row};
 use cyclescope::study::run::RunStudy;
 use cyclescope::study::{Record, Role, Stop, Study};
 use cyclescope_sim::{Scenario, Simulated};
+use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 /// The snippet of points that fault, and that of all others.
@@ -35,6 +36,8 @@ struct Drifting {
     core: Simulated,
     drift: f64,
     batches: u32,
+    /// Time on the machines of earlier batches.
+    earlier: Duration,
     is_broken: bool,
 }
 
@@ -59,15 +62,25 @@ impl Executor for Drifting {
         }
         self.batches += 1;
         let cost = 10.0 * (1.0 + self.drift * f64::from(self.batches));
+        self.earlier += self.core.now();
         self.core = Simulated::new(Scenario { cost, ..Scenario::default() }, 11 + u64::from(self.batches));
         self.core.stream(batch, take)
+    }
+
+    fn now(&self) -> Duration {
+        self.earlier + self.core.now()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.core.pause(time);
     }
 }
 
 fn open(is_broken: bool, drift: f64) -> Open {
     Box::new(move || {
         let core = Simulated::new(Scenario::default(), 11);
-        Ok(Box::new(Drifting { core, drift, batches: 0, is_broken }) as Box<dyn Executor>)
+        Ok(Box::new(Drifting { core, drift, batches: 0, earlier: Duration::ZERO, is_broken })
+            as Box<dyn Executor>)
     })
 }
 

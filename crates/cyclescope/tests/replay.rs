@@ -84,6 +84,8 @@ impl Executor for Timed {
         self.asked.set(self.asked.get() + 1);
         Duration::from_millis(7) * self.asked.get()
     }
+
+    fn pause(&mut self, _time: Duration) {}
 }
 
 struct Folder(PathBuf);

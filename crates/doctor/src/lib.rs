@@ -310,8 +310,8 @@ fn warm(
     time: Duration,
     random: &mut Random,
 ) -> Result<(), String> {
-    let started = Instant::now();
-    while started.elapsed() < time {
+    let started = executor.now();
+    while executor.now().saturating_sub(started) < time {
         rounds.run(executor, 16, 16, random).map_err(|error| error.to_string())?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use cyclescope_core::random::Random;
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_exec::Executor;
 use cyclescope_measure::rounds::{LayoutRounds, Rounds};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Rounds of a look, about a tenth of a millisecond: a step of 38 ticks is then noise of 0.2 %.
 const ROUNDS: u32 = 16;
@@ -115,14 +115,12 @@ pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, S
     };
     let rounds = Rounds::new(watch.clock, watch.step);
     let mut random = Random::new(watch.seed);
-    let started = Instant::now();
+    let started = executor.now();
     let mut taken: Vec<LayoutRounds> = Vec::new();
     loop {
         let more = rounds.run(executor, LOOKS, ROUNDS, &mut random).map_err(|error| error.to_string())?;
         taken.extend(more);
-        // By the readings themselves too: a simulated machine has a time of its own.
-        let seen = Duration::from_secs_f64(rate.map_or(0.0, |rate| span(&taken) / rate.0));
-        let elapsed = started.elapsed().max(seen);
+        let elapsed = executor.now().saturating_sub(started);
         let lasts = |time: Duration| elapsed < time;
         let looks = || only(&watch.looks(&taken, 1.0));
         if !(lasts(watch.time) || lasts(PATIENCE * watch.time) && watch.waits_for_the_clock(&looks())) {
@@ -130,7 +128,8 @@ pub fn watch(executor: &mut dyn Executor, watch: &Watch) -> Result<CoreSeries, S
         }
     }
     // Precise enough for the time of a change; not for a frequency.
-    let a_second = rate.map_or_else(|| span(&taken) / started.elapsed().as_secs_f64(), |rate| rate.0);
+    let a_second = rate
+        .map_or_else(|| span(&taken) / executor.now().saturating_sub(started).as_secs_f64(), |rate| rate.0);
     let read = watch.looks(&taken, a_second);
     let lost = taken.len() - read.len();
     let series = CoreSeries::of(&only(&read), lost, watch.clock.name, watch.clock.counts, rate)?;

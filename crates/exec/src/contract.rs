@@ -10,6 +10,12 @@ use cyclescope_core::machine::fact::Fact;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+/// The time since a fixed moment of this process: [`Executor::now`] of executors that run code on this computer.
+pub fn real_time() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
 /// Runs batches.
 pub trait Executor {
     /// Capabilities of the executor.
@@ -78,16 +84,12 @@ pub trait Executor {
     }
 
     /// The time since a fixed moment, by the clock that studies decide with how long to measure. It is recorded as an
-    /// answer of the executor like its readings, so that a replay makes the same decisions.
-    fn now(&self) -> Duration {
-        static START: OnceLock<Instant> = OnceLock::new();
-        START.get_or_init(Instant::now).elapsed()
-    }
+    /// answer of the executor like its readings, so that a replay makes the same decisions. A simulated executor has
+    /// simulated time: its results depend on its seed, and not on other programs of this computer.
+    fn now(&self) -> Duration;
 
     /// Waits without using the CPU.
-    fn pause(&self, time: Duration) {
-        std::thread::sleep(time);
-    }
+    fn pause(&mut self, time: Duration);
 
     /// Parts of the processor's state that code of any batch changed and the executor restored.
     fn changed(&self) -> Vec<&'static str> {

@@ -21,6 +21,7 @@ pub use batch::{Batch, CounterProgress, DELAY, ObtainedPages, PlacedArea, Sample
 pub use capabilities::{Capabilities, CycleCounter, Lack, Ring, Room, Timing};
 pub use companion::Companion;
 pub use contract::Executor;
+pub use contract::real_time;
 pub use fault::FaultReport;
 pub use layout::{Call, Layout, Placed};
 pub use list::{ALL, DEFAULT};

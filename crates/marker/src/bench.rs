@@ -8,8 +8,7 @@ use super::working_set::WorkingSet;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::LockState;
 use cyclescope_measure::ruler::LayoutSamples;
-use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The calls of a round, in the order of their columns: those of the whole ruler, then the marker's.
 pub mod call {
@@ -90,10 +89,7 @@ pub trait Bench {
     }
 
     /// The time since a fixed moment, by which a survey's budget goes.
-    fn now(&self) -> Result<Duration, RunError> {
-        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-        Ok(START.elapsed())
-    }
+    fn now(&self) -> Result<Duration, RunError>;
 
     /// Runs visits to a case, and returns the durations of each: a column for each of [`call`].
     fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;

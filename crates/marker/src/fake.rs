@@ -14,6 +14,7 @@ use cyclescope_measure::ruler::LayoutSamples;
 use cyclescope_measure::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, sentinel_adds, sentinel_loops};
 use cyclescope_measure::study::Record;
 use cyclescope_sim::Scenario;
+use std::time::Duration;
 
 /// The latency of `imul` on the usual core, in core cycles.
 pub(super) const IMUL: f64 = 3.0;
@@ -36,6 +37,8 @@ pub(super) struct Fake {
     pub(super) core: Scenario,
     /// Whether probes are called by markers that are dormant.
     pub(super) broken: bool,
+    /// Ticks that have passed.
+    pub(super) ticks: f64,
 }
 
 impl Fake {
@@ -59,6 +62,7 @@ impl Fake {
             interrupts: 0.0,
             core: Scenario::default(),
             broken: false,
+            ticks: 0.0,
         }
     }
 
@@ -82,7 +86,9 @@ impl Fake {
         let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
         let start = self.random.unit() * 1e6;
         let body = (cycles - self.core.slack).max(0.0);
-        let end = start + (body + self.core.overhead + interrupted) * rate;
+        let duration = (body + self.core.overhead + interrupted) * rate;
+        let end = start + duration;
+        self.ticks += duration;
         let stepped = |at: f64| at as u64 / self.core.step * self.core.step;
         Sample { start: stepped(start), end: stepped(end) }
     }
@@ -141,6 +147,11 @@ impl Bench for Fake {
     fn hits(&mut self, case: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
         let enabled = self.cases[case].state.enabled;
         Ok(Some(if enabled || self.broken { loops } else { 0 }))
+    }
+
+    /// Time passes in its calls alone.
+    fn now(&self) -> Result<Duration, RunError> {
+        Ok(Duration::from_secs_f64(self.ticks / self.core.hertz))
     }
 }
 

@@ -26,6 +26,7 @@ use cyclescope_measure::ruler::{LayoutSamples, Ruler, sentinel_loops};
 use cyclescope_measure::schedule::{self, Pace, Schedule, Stage};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::time::Duration;
 
 /// Rounds of a visit that count, and those before them. What predictors have learnt stays for a whole visit, so that more
 /// rounds tell nothing new; without the round before, costs in a loop of memcpy were half a cycle off.
@@ -372,6 +373,10 @@ impl Bench for UserBench {
         let once = self.once(counting_program(site, &settings), case, placement, loops);
         let samples = once.run(self.executor_for(&state)?)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
+    }
+
+    fn now(&self) -> Result<Duration, RunError> {
+        Ok(self.executors[&0].now())
     }
 }
 

@@ -99,7 +99,7 @@ impl Retries {
     }
 
     /// Whether the measurement may run again before this time of the executor. Uses up a retry, and waits before it.
-    pub(crate) fn wait(&mut self, executor: &dyn Executor, until: Duration) -> bool {
+    pub(crate) fn wait(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
         // Without a retry the time is not asked for: it is an answer that a replay has in its order.
         let may = self.left > 0 && executor.now() < until && self.retry();
         if may {
@@ -184,9 +184,9 @@ mod tests {
             [false, true, true, false]
         );
         assert!(retries.is_last() && SiblingPolicy::USUAL.start().is_last());
-        let (machine, mut retries) = (Simulated::new(Scenario::default(), 1), policy.start());
+        let (mut machine, mut retries) = (Simulated::new(Scenario::default(), 1), policy.start());
         assert_eq!(
-            [0, 3600, 3600, 3600].map(|s| retries.wait(&machine, Duration::from_secs(s))),
+            [0, 3600, 3600, 3600].map(|s| retries.wait(&mut machine, Duration::from_secs(s))),
             [false, true, true, false]
         );
     }

@@ -4,6 +4,7 @@ use super::scenario::{Noise, Scenario};
 use super::timeline::{self, Kind, Timeline};
 use cyclescope_core::random::{Random, mix};
 use cyclescope_exec::Sample;
+use std::time::Duration;
 
 /// Ticks between two calls at least: return, store of the sample, next call.
 const GAP: f64 = 60.0;
@@ -35,6 +36,16 @@ impl Instrument {
 
     pub(super) fn now(&self) -> f64 {
         self.timeline.now()
+    }
+
+    /// Simulated time since the machine's start.
+    pub(super) fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.now() / self.scenario.hertz)
+    }
+
+    /// Lets time pass in which nothing runs.
+    pub(super) fn pause(&mut self, time: Duration) {
+        self.timeline.wait(time.as_secs_f64() * self.scenario.hertz, &self.scenario);
     }
 
     /// One call: `fixed` core cycles that no neighbour slows, then those of the body.

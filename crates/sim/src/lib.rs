@@ -40,6 +40,7 @@ use cyclescope_exec::{
 use instrument::Instrument;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 use timeline::Kind;
 
 /// Bytes of the simulated code arena.
@@ -107,7 +108,7 @@ impl Simulated {
     }
 
     /// The scenario, with its true costs.
-    pub(crate) fn scenario(&self) -> &Scenario {
+    pub fn scenario(&self) -> &Scenario {
         self.instrument.scenario()
     }
 
@@ -199,6 +200,14 @@ impl Executor for Simulated {
 
     fn areas(&self) -> Vec<PlacedArea> {
         self.areas.clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.instrument.time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.instrument.pause(time);
     }
 }
 

@@ -11,7 +11,7 @@ pub struct Scenario {
     pub step: u64,
     /// Nominal core cycles per TSC tick.
     pub ratio: f64,
-    /// Ticks of the TSC in one second; used for the batch's deadline only.
+    /// Ticks of the TSC in one second: by these go deadlines and budgets.
     pub hertz: f64,
     /// Each reading is late by up to this many ticks, uniformly.
     pub jitter: f64,

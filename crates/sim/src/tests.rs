@@ -8,7 +8,7 @@ use cyclescope_code::program::memory::Memory;
 use cyclescope_code::program::{Program, Recipe, World};
 use cyclescope_exec::{Call, DELAY, Placed};
 use cyclescope_measure::ruler;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `nop`: a snippet that is no ruler.
 const SNIPPET: &[u8] = &[0x90];
@@ -153,6 +153,21 @@ fn the_same_seed_gives_the_same_samples_another_one_others() {
         assert_eq!(first, run(&scenario, 3, 20, 3), "{name}");
         assert_ne!(first, run(&scenario, 4, 20, 3), "{name}");
     }
+}
+
+#[test]
+fn time_passes_in_batches_and_pauses_alone() {
+    let (mut machine, begun) = (Simulated::new(Scenario::default(), 1), Instant::now());
+    let start = machine.now();
+    while begun.elapsed() < Duration::from_millis(2) {}
+    assert_eq!(machine.now(), start);
+    let samples = machine.run(&batch(SNIPPET, 4, 1)).unwrap();
+    let [first, last] = [samples[0].start, samples[samples.len() - 1].end];
+    let [batch, readings] = [machine.now() - start, Duration::from_secs_f64((last - first) as f64 / 2.596e9)];
+    assert!(batch >= readings && batch < readings + Duration::from_micros(1), "{batch:?}, {readings:?}");
+    let before = machine.now();
+    machine.pause(Duration::from_millis(10));
+    assert!((machine.now() - before).abs_diff(Duration::from_millis(10)) < Duration::from_nanos(10));
 }
 
 #[test]

@@ -203,6 +203,7 @@ mod tests {
     use cyclescope_measure::sibling::Retries;
     use cyclescope_sim::{Scenario, Simulated};
     use std::collections::BTreeSet;
+    use std::time::Duration;
 
     const DEAR: &[u8] = &[0x48, 0x63, 0xc0];
     const CHEAP: &[u8] = &[0x48, 0x63, 0xc9];
@@ -264,6 +265,14 @@ mod tests {
                 }
             })
         }
+
+        fn now(&self) -> Duration {
+            self.0.now()
+        }
+
+        fn pause(&mut self, time: Duration) {
+            self.0.pause(time);
+        }
     }
 
     #[test]
@@ -305,6 +314,14 @@ mod tests {
                 }
             }
             self.0.stream(batch, take)
+        }
+
+        fn now(&self) -> Duration {
+            self.0.now()
+        }
+
+        fn pause(&mut self, time: Duration) {
+            self.0.pause(time);
         }
     }
 

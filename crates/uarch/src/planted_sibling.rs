@@ -14,6 +14,7 @@ use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
 use cyclescope_measure::Plan;
 use cyclescope_measure::sibling::Retries;
 use cyclescope_sim::{LayoutEffects, Mode, Scenario, Simulated};
+use std::time::Duration;
 
 /// Layouts of a spell at most, while the sibling rests and while it is busy.
 const SPELLS: [usize; 2] = [24, 12];
@@ -64,6 +65,15 @@ impl Executor for Spells {
             self.machines[usize::from(self.busy)].stream(&one, take)?;
         }
         Ok(())
+    }
+
+    /// Time passes on one of both at once.
+    fn now(&self) -> Duration {
+        self.machines.iter().map(Executor::now).sum()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.machines[0].pause(time);
     }
 }
 

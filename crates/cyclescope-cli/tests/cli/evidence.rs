@@ -1,6 +1,6 @@
 //! Evidence: written whole or not at all, and the same number from it.
 
-use crate::support::{answer, cyclescope, folder, has, json, measured};
+use crate::support::{answer, cyclescope, folder, has, json, measured, within};
 
 /// Measures with evidence in a folder, and returns the result.
 pub fn keep(directory: &str, more: &[&str]) -> serde_json::Value {
@@ -188,9 +188,7 @@ fn a_command_that_was_killed_leaves_no_result() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("the program runs");
-    while !path.join("manifest.json").exists() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+    within(60, || path.join("manifest.json").exists().then_some(()));
     child.kill().expect("it runs");
     child.wait().expect("it has ended");
     let refused = json(&["replay", text], &[2]);

@@ -4,6 +4,7 @@ use cyclescope::executor::Sample;
 use cyclescope::result::container::{Container, Event, Manifest, Origin, PartFacts, SCHEMA, Writer};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -55,18 +56,30 @@ impl Drop for Directory {
     }
 }
 
+/// An event, as far as it is any.
+pub fn event(event: &Value) -> Option<(Event, Vec<Sample>)> {
+    let (event, samples): (Event, Vec<[u64; 2]>) = Deserialize::deserialize(event).ok()?;
+    Some((event, samples.into_iter().map(|[start, end]| Sample { start, end }).collect()))
+}
+
 /// Writes a value as evidence, as far as it is any.
 fn write(dossier: &Value, directory: &Path) -> io::Result<()> {
+    let events: Vec<_> = dossier["events"].as_array().into_iter().flatten().map(event).collect();
+    write_events(dossier, &events.iter().collect::<Vec<_>>(), directory)
+}
+
+/// The same with these events.
+fn write_events(
+    dossier: &Value,
+    events: &[&Option<(Event, Vec<Sample>)>],
+    directory: &Path,
+) -> io::Result<()> {
     let text = |name: &str| dossier[name].as_str().unwrap_or_default().to_string();
     let origin = Origin { study: text("study"), repro: text("repro"), machine: json!({ "cpu": {} }) };
     let mut writer = Writer::create(directory, origin)?;
     writer.set_facts(&dossier["facts"])?;
-    for event in dossier["events"].as_array().into_iter().flatten() {
-        let Ok((event, samples)) = serde_json::from_value::<(Event, Vec<[u64; 2]>)>(event.clone()) else {
-            continue;
-        };
-        let samples: Vec<Sample> = samples.into_iter().map(|[start, end]| Sample { start, end }).collect();
-        writer.event(&event, &samples)?;
+    for (event, samples) in events.iter().copied().flatten() {
+        writer.event(event, samples)?;
     }
     for record in dossier["records"].as_array().into_iter().flatten() {
         writer.line_of_result(&record.to_string())?;
@@ -87,6 +100,13 @@ pub fn replayed(bytes: &[u8]) {
     let Ok(dossier) = serde_json::from_slice::<Value>(bytes) else { return };
     let directory = Directory::new();
     write(&dossier, &directory.0).expect("there is room");
+    replay(&directory.0);
+}
+
+/// Evidence with these events, whose checksums are right.
+pub fn replayed_events(dossier: &Value, events: &[&Option<(Event, Vec<Sample>)>]) {
+    let directory = Directory::new();
+    write_events(dossier, events, &directory.0).expect("there is room");
     replay(&directory.0);
 }
 

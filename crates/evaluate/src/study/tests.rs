@@ -80,6 +80,14 @@ impl Executor for Named {
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.simulated.stream(batch, take)
     }
+
+    fn now(&self) -> Duration {
+        self.simulated.now()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.simulated.pause(time);
+    }
 }
 
 fn candidate(name: &str, executor: &'static str) -> Candidate {

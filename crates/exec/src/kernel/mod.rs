@@ -21,7 +21,7 @@ use super::lock::{self, CpuLock, LockState};
 use super::placement::{check, placed_code};
 use super::{
     Batch, Capabilities, CounterProgress, CycleCounter, Executor, FaultReport, Lack, Layout, Offer,
-    OpenOptions, PlacedArea, Ring, Room, Sample, Timing,
+    OpenOptions, PlacedArea, Ring, Room, Sample, Timing, real_time,
 };
 use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
 use areas::Areas;
@@ -390,6 +390,14 @@ impl Executor for Kernel {
 
     fn lock_state(&self) -> Option<&LockState> {
         Some(self.lock.state())
+    }
+
+    fn now(&self) -> Duration {
+        real_time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        std::thread::sleep(time);
     }
 
     fn progress(&self) -> Option<CounterProgress> {

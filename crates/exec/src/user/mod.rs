@@ -36,7 +36,7 @@ pub use options::UserOptions;
 use super::lock::{CpuLock, LockState};
 use super::{
     Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, PlacedArea, Ring,
-    Room, Sample, Timing, random,
+    Room, Sample, Timing, random, real_time,
 };
 use areas::Areas;
 use batch::Chunk;
@@ -399,5 +399,13 @@ impl Executor for User {
 
     fn lock_state(&self) -> Option<&LockState> {
         Some(self.lock.state())
+    }
+
+    fn now(&self) -> Duration {
+        real_time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        std::thread::sleep(time);
     }
 }

@@ -3,14 +3,18 @@
 use crate::lock;
 use std::time::{Duration, Instant};
 
-/// A worker that gets no processor time for so long does not run: a busy machine shares its time in fractions of a second,
-/// however long the code may take.
+/// A worker that gets no processor time for so long does not run, unless it waits for its turn: a busy machine shares its time in
+/// fractions of a second, however long the code may take.
 const STOPPED: Duration = Duration::from_secs(3);
+/// The same for one that waits for its turn: with sixteen busy threads on two virtual CPUs one waited for more than three
+/// seconds.
+const STARVED: Duration = Duration::from_secs(60);
 /// The processor time is looked at no more often.
 const LEAST: Duration = Duration::from_millis(10);
 
 /// The time limit of a worker.
 pub(super) struct Patience {
+    pid: i32,
     limit: Duration,
     /// The worker's processor time as a clock; none where the system refuses it.
     clock: Option<libc::clockid_t>,
@@ -40,7 +44,7 @@ impl Patience {
         let clock = known.then_some(clock).filter(|clock| read(*clock).is_some());
         let start = clock.and_then(read).unwrap_or_default();
         let seen = (Duration::ZERO, Instant::now());
-        Patience { limit, clock, start, seen, until: lock::until(look_after(limit)) }
+        Patience { pid, limit, clock, start, seen, until: lock::until(look_after(limit)) }
     }
 
     /// When to call `over`.
@@ -63,7 +67,7 @@ impl Patience {
         let (before, when) = self.seen;
         if used > before {
             self.seen = (used, Instant::now());
-        } else if when.elapsed() >= STOPPED {
+        } else if when.elapsed() >= if is_runnable(self.pid) { STARVED } else { STOPPED } {
             return Overtime::Stopped;
         }
         self.until = lock::until(look_after(self.limit - used));
@@ -74,6 +78,12 @@ impl Patience {
 /// When to look at the processor time again, where this much of the limit is left.
 fn look_after(left: Duration) -> Duration {
     left.clamp(LEAST, STOPPED)
+}
+
+/// Whether a process runs or waits for a CPU: neither stopped nor asleep, as a frozen one is (proc_pid_stat(5)).
+fn is_runnable(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
 }
 
 fn read(clock: libc::clockid_t) -> Option<Duration> {
@@ -97,6 +107,30 @@ mod tests {
             match long.over() {
                 // Its start took some.
                 Overtime::Busy => assert!(begun.elapsed() < 20 * STOPPED, "still waiting"),
+                told => break told,
+            }
+        };
+        sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
+        assert!(matches!(told, Overtime::Stopped));
+    }
+
+    #[test]
+    fn one_that_waits_for_its_turn_is_not_stopped() {
+        let own = std::process::id() as i32;
+        assert!(is_runnable(rustix::thread::gettid().as_raw_nonzero().get()));
+        let when = Instant::now().checked_sub(2 * STOPPED).expect("the machine runs for longer");
+        let mut waiting = Patience::new(own, Duration::from_secs(1000));
+        // It has had all of its time so far.
+        waiting.seen = (Duration::from_secs(900), when);
+        let sleeping = std::process::Command::new("sleep").arg("60").spawn();
+        let mut sleeping = sleeping.expect("it is installed");
+        waiting.pid = rustix::thread::gettid().as_raw_nonzero().get();
+        assert!(matches!(waiting.over(), Overtime::Busy));
+        waiting.pid = sleeping.id() as i32;
+        // Its start takes some.
+        let told = loop {
+            match waiting.over() {
+                Overtime::Busy => std::thread::sleep(LEAST),
                 told => break told,
             }
         };

@@ -410,8 +410,8 @@ fn a_stopped_worker_is_told_from_an_endless_loop() {
         // SAFETY: takes no pointers; the worker is this process's own and not reaped yet.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
     });
-    // jmp $
-    let endless = Batch { deadline: Duration::from_millis(200), ..batch_of(once(&[0xeb, 0xfe]), 1, 1) };
+    // jmp $; a limit that it can't use up before it is stopped, however late that is.
+    let endless = Batch { deadline: Duration::from_secs(1), ..batch_of(once(&[0xeb, 0xfe]), 1, 1) };
     let result = user.run(&endless);
     pause.join().expect("it only sends a signal");
     let message = result.expect_err("it does not end").to_string();

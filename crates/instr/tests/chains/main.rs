@@ -21,7 +21,8 @@ use cyclescope_instr::forms::skip::skip;
 use everything::everything;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use ports::Port;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 use verdict::Others;
 
 /// A dependency over fewer instances than this could show.
@@ -42,12 +43,16 @@ pub fn plan(form: Form, features: &Features) -> Result<(FormPlan, Instruction), 
 
 /// The mnemonics of links, from their names.
 pub fn mnemonics(names: impl Iterator<Item = &'static str>) -> Vec<Mnemonic> {
+    static BY_NAME: LazyLock<HashMap<String, Mnemonic>> = LazyLock::new(|| {
+        Mnemonic::values().map(|mnemonic| (format!("{mnemonic:?}").to_lowercase(), mnemonic)).collect()
+    });
     let named = |name: &str| match name.split(' ').next().expect("a link has a name") {
         "cmovc" => Mnemonic::Cmovb,
         "cmovz" => Mnemonic::Cmove,
-        word => Mnemonic::values()
-            .find(|mnemonic| format!("{mnemonic:?}").eq_ignore_ascii_case(word))
-            .unwrap_or_else(|| panic!("no instruction is called {word}")),
+        word => {
+            let found = BY_NAME.get(&word.to_lowercase());
+            *found.unwrap_or_else(|| panic!("no instruction is called {word}"))
+        }
     };
     names.map(named).collect()
 }

@@ -3,6 +3,8 @@
 use iced_x86::{
     Instruction, InstructionInfo, Mnemonic, OpAccess, OpCodeOperandKind, OpKind, Register, RflagsBits,
 };
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// An input or an output, in the terms of instruction tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,11 +58,12 @@ impl Port {
             _ => match name.strip_prefix("op").and_then(|number| number.parse().ok()) {
                 Some(number) => Port::Operand(number),
                 None => {
-                    let same = |register: &Register| format!("{register:?}").to_lowercase() == name;
-                    let register = Register::values().find(same);
-                    Port::Implied(
-                        register.unwrap_or_else(|| panic!("no place is called {name}")).full_register(),
-                    )
+                    static BY_NAME: LazyLock<HashMap<String, Register>> = LazyLock::new(|| {
+                        let named = |register: Register| (format!("{register:?}").to_lowercase(), register);
+                        Register::values().map(named).collect()
+                    });
+                    let register = BY_NAME.get(name).unwrap_or_else(|| panic!("no place is called {name}"));
+                    Port::Implied(register.full_register())
                 }
             },
         }

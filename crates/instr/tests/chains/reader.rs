@@ -7,21 +7,54 @@ use iced_x86::{
     Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
     Register, UsedMemory,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The instructions that a value went through, by its number in [`Paths`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Path(usize);
+
+/// All paths that a reading met, each once: programs by the hundred thousand have few.
+#[derive(Debug)]
+pub struct Paths {
+    all: Vec<Vec<Mnemonic>>,
+    longer: HashMap<(Path, Mnemonic), Path>,
+}
+
+impl Default for Paths {
+    /// The empty path.
+    fn default() -> Paths {
+        Paths { all: vec![Vec::new()], longer: HashMap::new() }
+    }
+}
+
+impl Paths {
+    fn extend(&mut self, path: Path, by: Mnemonic) -> Path {
+        *self.longer.entry((path, by)).or_insert_with(|| {
+            let longer = [&self.all[path.0][..], &[by]].concat();
+            self.all.push(longer);
+            Path(self.all.len() - 1)
+        })
+    }
+
+    pub fn of(&self, path: Path) -> &[Mnemonic] {
+        &self.all[path.0]
+    }
+}
 
 /// Where a value came from, and the instructions that it went through since.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Origin {
     instance: usize,
     port: Port,
-    path: Vec<Mnemonic>,
+    path: Path,
 }
 
 /// Sorted, each once.
-type Origins = Vec<Origin>;
+type Origins = Rc<[Origin]>;
 
 /// An instance's input takes what an earlier one's output left.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
     /// The earlier instance's output.
     pub output: Port,
@@ -30,7 +63,7 @@ pub struct Edge {
     /// How many instances later.
     pub distance: usize,
     /// The instructions in between.
-    pub path: Vec<Mnemonic>,
+    pub path: Path,
     /// The later instance, from 0.
     pub at: usize,
 }
@@ -38,7 +71,10 @@ pub struct Edge {
 /// What was read.
 #[derive(Debug, Default)]
 pub struct Reading {
-    pub edges: BTreeSet<Edge>,
+    /// Some of them more than once.
+    pub edges: Vec<Edge>,
+    /// Paths of the edges.
+    pub paths: Paths,
     /// Instances that were read.
     pub instances: usize,
     /// Instances whose address is not known to point into an area.
@@ -63,8 +99,26 @@ struct Stored {
     origins: Origins,
 }
 
+/// An instruction with what the database says of it.
+struct Step {
+    instruction: Instruction,
+    info: InstructionInfo,
+    ports: Ports,
+    /// Whether an instance ends with it, where it belongs to one.
+    role: Option<bool>,
+}
+
+impl Step {
+    /// With equal registers the database answers for the idiom, not for the form of `sample`.
+    fn new(instruction: Instruction, role: Option<bool>, sample: &InstructionInfo) -> Step {
+        let info = InstructionInfoFactory::new().info(&instruction).clone();
+        let ports = Ports::of(&instruction, &info, if role.is_some() { sample } else { &info });
+        Step { instruction, info, ports, role }
+    }
+}
+
 struct Reader {
-    factory: InstructionInfoFactory,
+    none: Origins,
     values: Values,
     held: HashMap<Resource, Origins>,
     stored: Vec<Stored>,
@@ -134,7 +188,7 @@ pub fn read(
     let roles = instances(&period, sample, copies, parts)?;
     let sample = InstructionInfoFactory::new().info(sample).clone();
     let mut reader = Reader {
-        factory: InstructionInfoFactory::new(),
+        none: Origins::from([]),
         values: Values::default(),
         held: HashMap::new(),
         stored: Vec::new(),
@@ -142,32 +196,32 @@ pub fn read(
         reading: Reading::default(),
     };
     for instruction in decode(init) {
-        reader.step(&instruction, None, &sample);
+        reader.step(&Step::new(instruction, None, &sample));
     }
     reader.held.clear();
     reader.stored.clear();
+    let steps: Vec<Step> = period
+        .into_iter()
+        .zip(roles)
+        .map(|(instruction, role)| Step::new(instruction, role, &sample))
+        .collect();
     let repeats = INSTANCES.div_ceil(copies).max(2);
     for _ in 0..repeats {
-        for (instruction, role) in period.iter().zip(&roles) {
-            reader.step(instruction, *role, &sample);
-        }
+        steps.iter().for_each(|step| reader.step(step));
         reader.count_down();
     }
     Ok(reader.reading)
 }
 
 impl Reader {
-    /// `role` is whether an instance ends with it, where it belongs to one.
-    fn step(&mut self, instruction: &Instruction, role: Option<bool>, sample: &InstructionInfo) {
+    fn step(&mut self, step: &Step) {
+        let Step { instruction, info, ports, role } = step;
         let is_instance = role.is_some();
-        let info = self.factory.info(instruction).clone();
-        // With equal registers the database answers for the idiom, not for the form.
-        let ports = Ports::of(instruction, &info, if is_instance { sample } else { &info });
         let mut inputs: Vec<(Port, Origins)> = Vec::new();
         if is_instance || !clears(instruction) {
             for (port, resource) in &ports.inputs {
                 let place = self.place(*resource);
-                inputs.push((*port, self.held.get(&place).cloned().unwrap_or_default()));
+                inputs.push((*port, self.held.get(&place).unwrap_or(&self.none).clone()));
             }
         }
         // What a masked store leaves alone it does not read.
@@ -186,16 +240,18 @@ impl Reader {
                 .filter(|memory| memory.base() != Register::None && !memory.base().is_ip());
             self.reading.astray += used.filter(|memory| self.where_to(memory).is_none()).count();
         }
-        let mut through = Origins::new();
-        if !is_instance {
-            let all = inputs.iter().flat_map(|(_, origins)| origins);
-            through.extend(all.filter_map(|origin| self.passed(origin, instruction)));
-            through.sort();
-            through.dedup();
+        let mut through = self.none.clone();
+        if !is_instance && inputs.iter().any(|(_, origins)| !origins.is_empty()) {
+            let all = inputs.iter().flat_map(|(_, origins)| origins.iter());
+            let mut passed: Vec<Origin> =
+                all.filter_map(|origin| self.passed(*origin, instruction)).collect();
+            passed.sort_unstable();
+            passed.dedup();
+            through = passed.into();
         }
         let number = self.reading.instances;
         let leave = |port: Port| match is_instance {
-            true => vec![Origin { instance: number, port, path: Vec::new() }],
+            true => Origins::from([Origin { instance: number, port, path: Path::default() }]),
             false => through.clone(),
         };
         let turned = instruction.fpu_stack_increment_info().increment();
@@ -205,7 +261,7 @@ impl Reader {
             let place = self.place(*resource);
             match self.held.get_mut(&place) {
                 // Two operands that are one register.
-                Some(held) if again => held.extend(leave(*port)),
+                Some(held) if again => *held = [&held[..], &leave(*port)].concat().into(),
                 _ => drop(self.held.insert(place, leave(*port))),
             }
         }
@@ -230,7 +286,7 @@ impl Reader {
             .collect();
         let places: Vec<(u32, i64)> = stores.iter().filter_map(|memory| self.where_to(memory)).collect();
         self.values.step(instruction, &written, &places);
-        self.reading.instances += usize::from(role == Some(true));
+        self.reading.instances += usize::from(*role == Some(true));
     }
 
     /// The loop's DEC, which may come after any period: it leaves the carry flag alone.
@@ -256,7 +312,7 @@ impl Reader {
     /// FXCH leaves each value with its own origins.
     fn swapped(&self, instruction: &Instruction) -> Option<[(Resource, Origins); 2]> {
         let places = [0, 1].map(|operand| self.place(Resource::Register(instruction.op_register(operand))));
-        let held = |place| self.held.get(&place).cloned().unwrap_or_default();
+        let held = |place| self.held.get(&place).unwrap_or(&self.none).clone();
         (instruction.mnemonic() == Mnemonic::Fxch)
             .then(|| [(places[0], held(places[1])), (places[1], held(places[0]))])
     }
@@ -269,23 +325,26 @@ impl Reader {
                     output: origin.port,
                     input: *port,
                     distance: at - origin.instance,
-                    path: origin.path.clone(),
+                    path: origin.path,
                     at,
                 };
-                self.reading.edges.insert(edge);
+                self.reading.edges.push(edge);
             }
         }
     }
 
     /// A value that went through an instruction which is no instance; none where it is too old to matter.
-    fn passed(&self, origin: &Origin, instruction: &Instruction) -> Option<Origin> {
-        let mut origin = origin.clone();
-        // What keeps the x87 stack level is no link.
-        if !matches!(instruction.mnemonic(), Mnemonic::Fld | Mnemonic::Fstp) {
-            origin.path.push(instruction.mnemonic());
+    fn passed(&mut self, origin: Origin, instruction: &Instruction) -> Option<Origin> {
+        if self.reading.instances - origin.instance > FAR {
+            return None;
         }
-        let young = self.reading.instances - origin.instance <= FAR;
-        (young && origin.path.len() <= LONGEST_PATH).then_some(origin)
+        let paths = &mut self.reading.paths;
+        // What keeps the x87 stack level is no link.
+        let path = match instruction.mnemonic() {
+            Mnemonic::Fld | Mnemonic::Fstp => origin.path,
+            mnemonic => paths.extend(origin.path, mnemonic),
+        };
+        (paths.of(path).len() <= LONGEST_PATH).then_some(Origin { path, ..origin })
     }
 
     fn where_to(&self, memory: &UsedMemory) -> Option<(u32, i64)> {
@@ -308,15 +367,15 @@ impl Reader {
 
     /// What the latest stores left at a place.
     fn load(&self, memory: &UsedMemory) -> Origins {
-        let mut found = Origins::new();
-        let Some((area, offset)) = self.where_to(memory) else { return found };
+        let mut found = Vec::new();
+        let Some((area, offset)) = self.where_to(memory) else { return self.none.clone() };
         let (size, gathered) = (size(memory), memory.index().is_vector_register());
         for stored in self.stored.iter().rev().filter(|stored| stored.area == area) {
             let apart = stored.offset + stored.size <= offset || offset + size <= stored.offset;
             if apart && !gathered && !stored.scattered {
                 continue;
             }
-            found.extend(stored.origins.iter().cloned());
+            found.extend_from_slice(&stored.origins);
             if stored.offset <= offset
                 && offset + size <= stored.offset + stored.size
                 && !gathered
@@ -325,7 +384,7 @@ impl Reader {
                 break;
             }
         }
-        found
+        found.into()
     }
 }
 

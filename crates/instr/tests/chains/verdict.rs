@@ -12,18 +12,19 @@ pub type Others = BTreeMap<(Port, Port), usize>;
 /// near other dependencies are.
 pub fn chain(reading: &Reading, input: Port, output: Port, links: &[Mnemonic]) -> Result<Others, String> {
     let own = |edge: &&Edge| edge.input == input && edge.output == output;
+    let path = |edge: &Edge| reading.paths.of(edge.path);
     for at in 1..reading.instances {
         let mut here = reading.edges.iter().filter(own).filter(|edge| edge.at == at);
-        if !here.any(|edge| edge.distance == 1 && edge.path == links) {
+        if !here.any(|edge| edge.distance == 1 && path(edge) == links) {
             return Err(format!("instance {at} does not wait for the one before by {links:?}"));
         }
     }
     // A way past an instance, or by fewer links, is never the longest; any other might be.
     let detour = |edge: &&Edge| {
-        edge.path.len() > edge.distance * links.len() || edge.path.iter().any(|step| !links.contains(step))
+        path(edge).len() > edge.distance * links.len() || path(edge).iter().any(|step| !links.contains(step))
     };
     if let Some(edge) = reading.edges.iter().filter(own).find(detour) {
-        return Err(format!("another way of {} instances: {:?}", edge.distance, edge.path));
+        return Err(format!("another way of {} instances: {:?}", edge.distance, path(edge)));
     }
     if reading.astray > 0 {
         return Err(format!("{} addresses lead astray", reading.astray));

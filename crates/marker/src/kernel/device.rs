@@ -2,6 +2,8 @@
 
 use cyclescope_core::error::RunError;
 use cyclescope_exec::kernel::markers::{self, Code, Markers, Rounds, Timed};
+use cyclescope_exec::real_time;
+use std::time::Duration;
 
 /// What the bench needs of the module.
 pub trait Device {
@@ -13,6 +15,8 @@ pub trait Device {
     fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError>;
     /// See [`Markers::run`].
     fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError>;
+    /// The time since a fixed moment.
+    fn now(&self) -> Duration;
 }
 
 impl Device for Markers {
@@ -30,5 +34,9 @@ impl Device for Markers {
 
     fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError> {
         Markers::run(self, rounds)
+    }
+
+    fn now(&self) -> Duration {
+        real_time()
     }
 }

@@ -314,4 +314,8 @@ impl<D: Device> Bench for KernelBench<D> {
         }
         Ok(Some(hits))
     }
+
+    fn now(&self) -> Result<Duration, RunError> {
+        Ok(self.device.now())
+    }
 }

@@ -8,6 +8,7 @@ use cyclescope_code::asm;
 use cyclescope_exec::Sample;
 use cyclescope_exec::kernel::markers::Timed;
 use cyclescope_measure::study::Record;
+use std::time::Duration;
 
 /// A code as the module could describe it, for tests of what takes one.
 fn code(
@@ -166,6 +167,11 @@ impl Device for Fake {
             hits += if code.is_some_and(counting) { u64::from(call.loops) } else { 0 };
         }
         Ok(Timed { samples, hits })
+    }
+
+    /// A tick is a nanosecond.
+    fn now(&self) -> Duration {
+        Duration::from_nanos(self.now)
     }
 }
 

@@ -140,7 +140,7 @@ impl Executor for Recording {
         self.executor.changed()
     }
 
-    fn pause(&self, time: Duration) {
+    fn pause(&mut self, time: Duration) {
         self.executor.pause(time);
     }
 

@@ -185,7 +185,7 @@ impl Executor for Replaying {
         self.facts.before.changed.iter().map(|changed| interned(changed)).collect()
     }
 
-    fn pause(&self, _time: Duration) {}
+    fn pause(&mut self, _time: Duration) {}
 
     fn now(&self) -> Duration {
         self.recorded.now()

@@ -43,6 +43,7 @@ use cyclescope_exec::{Batch, Call, Capabilities, Executor, Layout, PlacedArea, S
 use hashing::QuickMap;
 use pace::Pace;
 use pipeline::Pipeline;
+use std::time::Duration;
 
 /// Number of programs whose durations are cached over batches: the ruler runs in each.
 const REMEMBERED: usize = 256;
@@ -196,5 +197,13 @@ impl Executor for SimulatedCore {
 
     fn areas(&self) -> Vec<PlacedArea> {
         self.areas.clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.instrument.time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.instrument.pause(time);
     }
 }

@@ -133,6 +133,15 @@ impl Executor for Ends {
         self.left = self.left.saturating_sub(batch.layouts.len());
         self.machines[usize::from(busy)].stream(batch, take)
     }
+
+    /// Time passes on one of both at once.
+    fn now(&self) -> Duration {
+        self.machines.iter().map(Executor::now).sum()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.machines[0].pause(time);
+    }
 }
 
 /// About a fifth of the layouts of a test of batches.
@@ -179,7 +188,19 @@ impl Executor for Rings {
         let Fill::Ring(ring) = &area.fill else { panic!("its memory is a ring") };
         assert!(matches!(ring.order, Order::RandomByPage));
         let cost = LOADS * (self.cost)(area.bytes as usize + ring.stride as usize, ring.stride);
-        Simulated::new(Scenario { cost, ..Scenario::default() }, ring.seed).stream(batch, take)
+        let mut ring = Simulated::new(Scenario { cost, ..Scenario::default() }, ring.seed);
+        let began = ring.now();
+        let result = ring.stream(batch, take);
+        self.machine.pause(ring.now() - began);
+        result
+    }
+
+    fn now(&self) -> Duration {
+        self.machine.now()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.machine.pause(time);
     }
 }
 

@@ -13,6 +13,7 @@ use cyclescope_sim::{Scenario, Simulated};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
+use std::time::Duration;
 
 /// Instructions a cycle.
 const WIDTH: u64 = 6;
@@ -53,6 +54,8 @@ pub(super) struct Core {
     known: HashMap<(Vec<u8>, u64), u64>,
     /// Where in a step of the counter a program begins.
     phases: Random,
+    /// Ticks that have passed.
+    ticks: u64,
     /// Simulates what is not this core's: what it can do, and the machine around it.
     scenario: Simulated,
 }
@@ -73,6 +76,7 @@ impl Executor for Core {
                 self.duration(program, call.loop_count)
             };
             let durations: Vec<u64> = layout.round.iter().map(call).collect();
+            self.ticks += u64::from(batch.rounds) * durations.iter().sum::<u64>();
             for _ in 0..batch.rounds {
                 let read = |duration: &u64| self.habits.read(*duration, &mut self.phases);
                 take(&durations.iter().map(read).collect::<Vec<_>>());
@@ -80,12 +84,21 @@ impl Executor for Core {
         }
         Ok(())
     }
+
+    fn now(&self) -> Duration {
+        Duration::from_secs_f64(self.ticks as f64 / self.scenario.scenario().hertz)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.ticks += (time.as_secs_f64() * self.scenario.scenario().hertz) as u64;
+    }
 }
 
 impl Core {
     pub(super) fn new(habits: Habits) -> Core {
         let scenario = Scenario { ratio: 1.0, ..Scenario::default() };
-        Core { habits, known: HashMap::new(), phases: Random::new(2), scenario: Simulated::new(scenario, 1) }
+        let scenario = Simulated::new(scenario, 1);
+        Core { habits, known: HashMap::new(), phases: Random::new(2), ticks: 0, scenario }
     }
 
     fn duration(&mut self, program: &Program, loops: u64) -> u64 {
