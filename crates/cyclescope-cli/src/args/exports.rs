@@ -46,7 +46,8 @@ impl ExportArgs {
 
     /// Takes out the format whose file is `-`: it is printed instead.
     pub fn take_printed(&mut self) -> Option<&'static dyn Exporter> {
-        let printed = self.0.iter().position(|file| file.path == Path::new("-"))?;
+        let is_printed = |file: &ExportFile| file.exporter.replaces_text() && file.path == Path::new("-");
+        let printed = self.0.iter().position(is_printed)?;
         Some(self.0.remove(printed).exporter)
     }
 }

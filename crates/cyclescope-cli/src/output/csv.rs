@@ -26,6 +26,10 @@ impl Exporter for Csv {
         Some(ExportOption { value: "FILE", help, conflicts: &[] })
     }
 
+    fn replaces_text(&self) -> bool {
+        true
+    }
+
     fn print(&self, report: &dyn Report, output: &mut Output) -> Result<(), Failure> {
         String::from_utf8_lossy(&bytes(&report.table())?).lines().try_for_each(|line| output.line(line))
     }

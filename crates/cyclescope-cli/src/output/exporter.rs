@@ -31,6 +31,11 @@ pub trait Exporter: Sync {
         Ok(())
     }
 
+    /// Whether it is printed instead of text where its file is `-`.
+    fn replaces_text(&self) -> bool {
+        false
+    }
+
     /// Prints the result when it is complete.
     fn print(&self, _report: &dyn Report, _output: &mut Output) -> Result<(), Failure> {
         Ok(())

@@ -21,6 +21,10 @@ impl Exporter for Markdown {
         (command == "instr").then_some(ExportOption { value: "FILE", help, conflicts: &[] })
     }
 
+    fn replaces_text(&self) -> bool {
+        true
+    }
+
     fn print(&self, report: &dyn Report, output: &mut Output) -> Result<(), Failure> {
         text(&report.summary()).lines().try_for_each(|line| output.line(line))
     }
