@@ -13,7 +13,7 @@ use crate::executor::{Call, Executor, Sample};
 use crate::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
 use crate::measure::rounds::Rounds;
 use crate::measure::schedule::{self, Pace, Schedule, Stage};
-use crate::program::{Recipe, World};
+use crate::program::Recipe;
 use crate::random::Random;
 use crate::ruler::{Quiet, SENTINEL, duration};
 use crate::statistics::median;
@@ -150,9 +150,7 @@ fn keep_busy(
     phase: &AtomicU32,
 ) -> Result<Vec<Sample>, RunError> {
     let mut executor = make(cpu)?;
-    let world = World::default();
-    let program =
-        Recipe { world, snippet: SENTINEL, copies: 4, looped: true, ..Recipe::empty(clock) }.build();
+    let program = Recipe::looped(clock, SENTINEL, 4).build();
     let (code, _) = schedule::fixed(std::slice::from_ref(&program));
     let calls = vec![Call { place: 0, loop_count: BUSY_LOOPS }];
     let pace = Pace { rounds: BUSY_ROUNDS, ..Pace::default() };
