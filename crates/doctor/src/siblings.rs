@@ -8,8 +8,8 @@
 //! are not in step.
 
 use cyclescope_code::clock::Clock;
+use cyclescope_code::program::Recipe;
 use cyclescope_code::program::chains::SENTINEL;
-use cyclescope_code::program::{Recipe, World};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
 use cyclescope_core::random::Random;
@@ -151,9 +151,7 @@ fn keep_busy(
     phase: &AtomicU32,
 ) -> Result<Vec<Sample>, RunError> {
     let mut executor = make(cpu)?;
-    let world = World::default();
-    let program =
-        Recipe { world, snippet: SENTINEL, copies: 4, looped: true, ..Recipe::empty(clock) }.build();
+    let program = Recipe::looped(clock, SENTINEL, 4).build();
     let (code, _) = schedule::fixed(std::slice::from_ref(&program));
     let calls = vec![Call { place: 0, loop_count: BUSY_LOOPS }];
     let pace = Pace { rounds: BUSY_ROUNDS, ..Pace::default() };

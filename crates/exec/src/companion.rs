@@ -117,10 +117,7 @@ fn run(
     let recipe = Recipe {
         world: outline.world,
         init: snippet.init(),
-        snippet: snippet.code(),
-        copies: COPIES,
-        looped: true,
-        ..Recipe::empty(clock)
+        ..Recipe::looped(clock, snippet.code(), COPIES)
     };
     let memory = memory.unwrap_or_else(|| Memory::standard(outline.world.element, outline.touches_memory));
     let (program, mut count) = (recipe.build(), 1);

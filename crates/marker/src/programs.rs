@@ -64,7 +64,7 @@ fn prelude(entry: u64, settings: &[Setting]) -> Vec<u8> {
 /// A program that calls a loop, which runs as many iterations as the program's loop count says.
 pub(super) fn program(clock: &Clock, entry: u64, settings: &[Setting]) -> Program {
     let init = prelude(entry, settings);
-    Recipe { init: &init, snippet: &CALL_LOOP, copies: 1, looped: true, ..Recipe::empty(clock) }.build()
+    Recipe { init: &init, ..Recipe::looped(clock, &CALL_LOOP, 1) }.build()
 }
 
 /// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
@@ -95,7 +95,7 @@ pub(super) fn counting_program(entry: u64, settings: &[Setting]) -> Program {
     snippet.extend([0x48, 0xb8]);
     snippet.extend(listener::hits().to_le_bytes());
     snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
-    Recipe { init: &init, snippet: &snippet, copies: 1, looped: true, ..Recipe::empty(&REGISTERS) }.build()
+    Recipe { init: &init, ..Recipe::looped(&REGISTERS, &snippet, 1) }.build()
 }
 
 /// What one layout's calls are: which of its places, how often around.

@@ -20,9 +20,6 @@ const SECONDS_A_CALL: f64 = 2e-6;
 const SECONDS_A_COLD_CALL: f64 = 1e-3;
 /// No deadline is longer than a week.
 const LONGEST_S: f64 = 7.0 * 86_400.0;
-/// The ruler's calls; each has the number of its program.
-const RULER_CALLS: [usize; call::RULERS] =
-    [call::IMUL_SHORT, call::IMUL_LONG, call::ADD_SHORT, call::ADD_LONG, call::SENTINEL];
 
 /// Repeats of each snippet in a layout's bodies, and iterations of the ruler's loops.
 pub(super) type Lengths = (Vec<[usize; 3]>, u64);
@@ -116,7 +113,8 @@ impl Session<'_> {
     /// The calls of a round in a random order, a snippet's own never more than two apart: where 256-bit floating
     /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
     fn order(&mut self) -> Vec<usize> {
-        let (mut bodies, mut rulers): (Vec<usize>, _) = ((call::RULERS..self.calls()).collect(), RULER_CALLS);
+        let mut rulers: Vec<usize> = (0..call::RULERS).collect();
+        let mut bodies: Vec<usize> = (call::RULERS..self.calls()).collect();
         self.random.shuffle(&mut bodies);
         self.random.shuffle(&mut rulers);
         let (every, more) = (call::RULERS / bodies.len(), call::RULERS % bodies.len());

@@ -122,9 +122,8 @@ impl Rounds {
         let pace = Pace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..Pace::default() };
         let schedule = Schedule::with(self.programs.clone(), pace, stages);
         let samples = schedule.run(executor)?;
-        let times = schedule.by_layout(&samples).map(|layout| {
-            layout.chunks_exact(self.columns()).map(|round| [first(round), last(round)]).collect()
-        });
+        let times = schedule.by_layout(&samples);
+        let times = times.map(|layout| layout.chunks_exact(self.columns()).map(ends).collect());
         let layouts = schedule.ordered(&samples).into_iter().zip(times).zip(loops);
         let step = self.step;
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
@@ -169,12 +168,10 @@ impl Rounds {
     }
 }
 
-fn first(round: &[Sample]) -> u64 {
-    round.iter().map(|sample| sample.start).min().unwrap_or_default()
-}
-
-fn last(round: &[Sample]) -> u64 {
-    round.iter().map(|sample| sample.end).max().unwrap_or_default()
+/// The start of the first call and the end of the last one.
+fn ends(round: &[Sample]) -> [u64; 2] {
+    let (starts, ends) = (round.iter().map(|sample| sample.start), round.iter().map(|sample| sample.end));
+    [starts.min(), ends.max()].map(Option::unwrap_or_default)
 }
 
 impl LayoutRounds {

@@ -156,14 +156,12 @@ impl Schedule {
         &self.batch.programs
     }
 
-    /// The first layout.
-    pub(crate) fn first_layout(&self) -> &Layout {
-        &self.batch.layouts[0]
-    }
-
-    /// Time limit of the whole batch.
-    pub(crate) fn deadline(&self) -> Duration {
-        self.batch.deadline
+    /// These calls in the place of the first layout's, as they are listed: so many rounds, and this much more time.
+    pub(crate) fn with_calls(&self, calls: Vec<Call>, rounds: u32, more: Duration) -> Schedule {
+        let Batch { programs, layouts, memory, deadline, .. } = self.batch.clone();
+        let Layout { code, data, seed, .. } = layouts.into_iter().next().expect("a schedule has a layout");
+        let pace = Pace { warm_up: 0, rounds, deadline: deadline + more, memory, ..Pace::default() };
+        Schedule::with(programs, pace, [Stage::in_order(code, calls, seed).with_data(data)])
     }
 
     /// The batch, for an executor on another CPU.

@@ -8,7 +8,7 @@
 use super::acquisition::Acquisition;
 use super::estimate::{Estimate, call};
 use super::judgement::Found;
-use super::schedule::{Pace, Schedule, Stage};
+use super::schedule::Schedule;
 use super::session::{CYCLES_PER_NS, Session};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::mean;
@@ -60,20 +60,12 @@ impl Session<'_> {
         calls: u64,
         acquisition: &Acquisition,
     ) -> Result<(), RunError> {
-        let layout = schedule.first_layout();
         let in_round = (calls / (STEPS * u64::from(ROUNDS))).max(1);
         let ruler = Call { place: call::IMUL_LONG, loop_count: acquisition.ruler_loops };
         let of = |part| Call { place: call::RULERS + part, loop_count: in_round };
         let columns: Vec<Call> = std::iter::once(ruler).chain((0..self.parts.len()).map(of)).collect();
-        let stage = Stage::in_order(layout.code.clone(), columns, layout.seed).with_data(layout.data.clone());
-        let pace = Pace {
-            warm_up: 0,
-            rounds: ROUNDS,
-            deadline: schedule.deadline() + 10 * Duration::from_secs_f64(self.seconds_of(calls)),
-            memory: self.memory.clone(),
-            ..Pace::default()
-        };
-        let step = Schedule::with(schedule.programs().to_vec(), pace, [stage]);
+        let more = 10 * Duration::from_secs_f64(self.seconds_of(calls));
+        let step = schedule.with_calls(columns, ROUNDS, more);
         let mut fastest = self.fastest;
         for _ in 0..STEPS {
             let samples = &step.measure(self.executor)?[0];

@@ -61,8 +61,7 @@ impl Conditions {
     /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
     /// design that is not shared.
     pub(super) fn shared(&self, known: Option<f64>) -> Option<(f64, usize)> {
-        let all = self.widths.len();
-        (all > 0).then(|| (self.shared_share(known), all))
+        (!self.widths.is_empty()).then(|| (self.shared_share(known), self.widths.len()))
     }
 
     /// The share of layouts in which something else used the core, 0 of none.

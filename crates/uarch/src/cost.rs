@@ -173,16 +173,8 @@ impl Steps {
     /// The loop over an iteration.
     pub(super) fn program(&self, plan: &Plan) -> Program {
         let outline = Snippet::new(self.body.clone(), self.init.clone(), "").outline(plan.avx);
-        let recipe = Recipe {
-            world: outline.world,
-            init: &self.init,
-            snippet: &self.body,
-            copies: 1,
-            looped: true,
-            following: &self.following,
-            ..Recipe::empty(plan.clock)
-        };
-        recipe.build()
+        let recipe = Recipe::looped(plan.clock, &self.body, 1);
+        Recipe { world: outline.world, init: &self.init, following: &self.following, ..recipe }.build()
     }
 
     /// Steps that the longer call has more than the shorter one.

@@ -145,15 +145,8 @@ fn programs(plan: &Plan, probe: &Probe, n: usize, zmm: bool) -> [Program; KINDS]
     bodies(probe, n).map(|body| {
         let snippet = Snippet::new(body, code(probe.head.init), "");
         let init = [&held, snippet.init()].concat();
-        let recipe = Recipe {
-            world: snippet.outline(plan.avx).world,
-            init: &init,
-            snippet: snippet.code(),
-            copies: 1,
-            looped: true,
-            ..Recipe::empty(plan.clock)
-        };
-        recipe.build()
+        let world = snippet.outline(plan.avx).world;
+        Recipe { world, init: &init, ..Recipe::looped(plan.clock, snippet.code(), 1) }.build()
     })
 }
 

@@ -128,7 +128,7 @@ fn turns(ran: &Ran, rounds: u32) -> Turns {
 
 fn looped(clock: &Clock, before: &str, text: &str, copies: usize) -> Program {
     let (init, snippet) = (code(before), code(text));
-    Recipe { init: &init, snippet: &snippet, copies, looped: true, ..Recipe::empty(clock) }.build()
+    Recipe { init: &init, ..Recipe::looped(clock, &snippet, copies) }.build()
 }
 
 /// A program in so many layouts of so many rounds of these calls; R14 points this far into the common pages.

@@ -77,6 +77,11 @@ impl Recipe<'_> {
         }
     }
 
+    /// A loop over this many copies of some code.
+    pub fn looped<'a>(clock: &'a Clock, snippet: &'a [u8], copies: usize) -> Recipe<'a> {
+        Recipe { snippet, copies, looped: true, ..Recipe::empty(clock) }
+    }
+
     /// Writes the program.
     ///
     /// ```text

@@ -146,15 +146,7 @@ impl<'a> Timer<'a> {
 
     /// A looped program around some machine code.
     pub(crate) fn program(&self, world: World, init: &[u8], period: &[u8], repeats: usize) -> Program {
-        let recipe = Recipe {
-            world,
-            init,
-            snippet: period,
-            copies: repeats,
-            looped: true,
-            ..Recipe::empty(self.clock)
-        };
-        recipe.build()
+        Recipe { world, init, ..Recipe::looped(self.clock, period, repeats) }.build()
     }
 
     /// Times programs. Answers by layout, then program.

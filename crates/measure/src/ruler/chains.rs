@@ -68,9 +68,7 @@ pub struct Ruler {
 impl Ruler {
     /// The programs of the ruler, read by `clock`.
     pub fn new(clock: &Clock) -> Ruler {
-        let chain = |snippet: &[u8], copies: usize| {
-            Recipe { snippet, copies, looped: true, ..Recipe::empty(clock) }.build()
-        };
+        let chain = |snippet: &[u8], copies: usize| Recipe::looped(clock, snippet, copies).build();
         Ruler {
             imul: IMUL_LINKS.map(|links| chain(IMUL, links)),
             add: ADD_LINKS.map(|links| chain(ADD, links)),
