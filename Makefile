@@ -17,13 +17,13 @@ run:
 # The test programs of every crate and all that is built with other tools, beside each other; what takes turns with cargo's lock is one
 # command. Where a part can't be had (77), the reason is printed and the rest counts.
 test:
-	crates/test "$(MAKE) --no-print-directory check test-rest" "kernel/test/judge-test && kernel/test/run stable" frameworks/test
+	.ci/test "$(MAKE) --no-print-directory check test-rest" "kernel/test/judge-test && kernel/test/run stable" frameworks/test
 
 # Documentation's tests, and what is built in other ways than the workspace.
 test-rest:
 	$(CARGO) test --workspace --release --doc
 	$(CARGO) test --release -p cyclescope-clock --no-default-features
-	crates/cyclescope-clock/tests/windows/run || test $$? = 77
+	crates/clock/tests/windows/run || test $$? = 77
 
 # A million changed inputs of each reader of files; READER names one, INPUTS another number.
 INPUTS ?= 1000000
@@ -35,7 +35,7 @@ fuzz:
 
 # The clock crate as a Windows program, under Wine.
 test-windows:
-	crates/cyclescope-clock/tests/windows/run
+	crates/clock/tests/windows/run
 
 # The examples of Criterion, divan, Google Benchmark and Python.
 test-frameworks:
@@ -84,7 +84,7 @@ bench:
 	$(CARGO) run --release -p cyclescope-bench -- $(ARGS)
 
 install:
-	$(CARGO) install --path crates/cyclescope-cli
+	$(CARGO) install --path crates/cli
 
 clean:
 	$(CARGO) clean

@@ -142,7 +142,7 @@ public:
     }
 
 private:
-    /* Characters of a name that the protocol allows, and milliseconds where it asks for none: as in crates/cyclescope-clock/src/ab.rs. */
+    /* Characters of a name that the protocol allows, and milliseconds where it asks for none: as in crates/clock/src/ab.rs. */
     static constexpr std::size_t LONGEST = 200;
     static constexpr double WISHED = 10;
 

@@ -18,14 +18,14 @@ use std::sync::LazyLock;
 
 /// The crates from the bottom up: each depends on those of lower lines alone.
 const CRATES: &[&[&str]] = &[
-    &["core", "cyclescope-worker", "plot"],
+    &["core", "worker", "plot"],
     &["code", "ab"],
     &["exec"],
     &["measure"],
     &["run", "marker", "uarch", "doctor"],
     &["evaluate", "instr"],
     &["cyclescope"],
-    &["cyclescope-cli", "cyclescope-bench", "cyclescope-guest"],
+    &["cli", "bench", "guest"],
 ];
 
 /// The rooms of crates that have several floors, from the bottom up; those of one line stand on the same floor.
@@ -52,8 +52,7 @@ static SOURCE: LazyLock<Source> = LazyLock::new(|| {
     let mut names: Vec<String> = names.map(|name| name.into_string().expect("names are text")).collect();
     names.sort();
     for folder in names {
-        let prefix = if folder.starts_with("cyclescope") { "" } else { "cyclescope_" };
-        let name = format!("{prefix}{}", folder.replace('-', "_"));
+        let name = if folder == "cyclescope" { folder.clone() } else { format!("cyclescope_{folder}") };
         let roots = ["lib.rs", "main.rs"].map(|root| Path::new(&folder).join("src").join(root));
         for root in roots.iter().filter(|root| crates().join(root).is_file()) {
             let read = |file: &Path| std::fs::read_to_string(crates().join(file)).ok();
@@ -219,7 +218,7 @@ fn needed(name: &str) -> BTreeSet<String> {
 fn crates_need_those_below_them_alone() {
     let floor = |name: &str| CRATES.iter().position(|floor| floor.contains(&name));
     for name in CRATES.iter().copied().flatten() {
-        for below in needed(name).iter().filter(|below| *below != "cyclescope-clock") {
+        for below in needed(name).iter().filter(|below| *below != "clock") {
             let lower = floor(below).is_some_and(|below| Some(below) < floor(name));
             assert!(lower, "{name} needs {below}, which does not stand below it");
         }

@@ -165,9 +165,7 @@ fn intrinsics(clock: &Clock, side: Side) -> Option<String> {
 
 #[test]
 fn files_of_pairs_are_those_of_the_methods() {
-    for (file, text) in
-        [("crates/cyclescope-clock/src/pairs.rs", pairs()), ("include/cyclescope.h", header())]
-    {
+    for (file, text) in [("crates/clock/src/pairs.rs", pairs()), ("include/cyclescope.h", header())] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
         if std::env::var_os("CYCLESCOPE_WRITE").is_some() {
             std::fs::write(&path, &text).expect("a file");

@@ -89,7 +89,7 @@ mod tests {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             // What is drawn goes to files. The simulated machine prints nothing.
-            if path.is_dir() && !["tests", "plot", "mock"].contains(&name.as_str()) {
+            if path.is_dir() && !["tests", "plot", "sim"].contains(&name.as_str()) {
                 files(&path, found);
             } else if name.ends_with(".rs")
                 && !["tests.rs", "plots.rs", "graphs.rs", "charset.rs"].contains(&name.as_str())
