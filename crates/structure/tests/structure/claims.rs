@@ -23,21 +23,37 @@ pub enum Act {
 /// Files and folders below a crate's source, such as `measure/schedule.rs` and `executor/`.
 pub type Places = &'static [&'static str];
 
+/// What a claim is about.
+#[derive(Debug, Clone, Copy)]
+pub enum Within {
+    /// The library.
+    Library,
+    /// The studies.
+    Studies,
+    /// These files and folders.
+    These(Places),
+}
+
 /// A claim: of the files in `within`, those in `by` alone act so.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim {
     /// The claim in words.
     pub text: &'static str,
     pub act: Act,
-    /// All files where it is empty.
-    pub within: Places,
+    pub within: Within,
     pub by: Places,
 }
 
-/// The acts that break a claim: file by file, with the name. An exception that no file needs any more is reported too.
-pub fn broken(source: &Source, arrows: &Arrows, root: &Path, claim: &Claim) -> Vec<String> {
+/// The acts in the files `within`, or in all where it is empty, that break a claim: file by file, with the name. An exception that no file needs any more is reported too.
+pub fn broken(
+    source: &Source,
+    arrows: &Arrows,
+    root: &Path,
+    claim: &Claim,
+    within: &[String],
+) -> Vec<String> {
     let acts = acts(source, arrows, root, claim.act);
-    let acts = acts.iter().filter(|(file, _)| claim.within.is_empty() || is_in(file, claim.within));
+    let acts = acts.iter().filter(|(file, _)| within.is_empty() || is_in(file, within));
     let (allowed, forbidden): (Vec<_>, Vec<_>) = acts.partition(|(file, _)| is_in(file, claim.by));
     let unused = claim.by.iter().filter(|place| !allowed.iter().any(|(file, _)| is_in(file, &[place])));
     let faults = forbidden.iter().map(|(file, name)| format!("  {file}: {name}"));
@@ -45,8 +61,11 @@ pub fn broken(source: &Source, arrows: &Arrows, root: &Path, claim: &Claim) -> V
 }
 
 /// Whether a file is one of these, or in one of these folders.
-fn is_in(file: &str, places: &[&str]) -> bool {
-    places.iter().any(|place| file == *place || place.ends_with('/') && file.starts_with(place))
+fn is_in(file: &str, places: &[impl AsRef<str>]) -> bool {
+    places
+        .iter()
+        .map(AsRef::as_ref)
+        .any(|place: &str| file == place || place.ends_with('/') && file.starts_with(place))
 }
 
 /// Each file below `root` that acts so, with the name that shows it.

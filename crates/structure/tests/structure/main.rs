@@ -10,7 +10,7 @@ mod planted;
 mod source;
 
 use arrows::Arrows;
-use claims::{Act, Claim, Places};
+use claims::{Act, Claim, Within};
 use source::Source;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,21 @@ use std::sync::LazyLock;
 /// The crates from the bottom up: each depends on those of lower lines alone.
 const CRATES: &[&[&str]] = &[
     &["core", "worker", "plot"],
-    &["code", "ab"],
+    &["code"],
     &["exec"],
     &["measure"],
-    &["run", "marker", "uarch", "doctor"],
-    &["evaluate", "instr"],
+    &["run", "doctor"],
+    // Studies: all crates that no list names.
+    &[],
     &["cyclescope"],
     &["cli", "bench", "guest"],
 ];
+
+/// The line of the studies.
+const STUDIES_FLOOR: usize = 5;
+
+/// Crates that stand beside all others: what users link to their programs, and what only tests use.
+const BESIDE: &[&str] = &["clock", "fuzz", "sim", "skipped", "structure"];
 
 /// The rooms of crates that have several floors, from the bottom up; those of one line stand on the same floor.
 const ROOMS: &[(&str, &[&[&str]])] = &[
@@ -47,11 +54,7 @@ fn folder(name: &str) -> Option<String> {
 /// The source of all crates, their files named from the folder of all crates.
 static SOURCE: LazyLock<Source> = LazyLock::new(|| {
     let mut source = Source::default();
-    let entries = std::fs::read_dir(crates()).expect("there is a folder of crates");
-    let names = entries.map(|entry| entry.expect("it can be listed").file_name());
-    let mut names: Vec<String> = names.map(|name| name.into_string().expect("names are text")).collect();
-    names.sort();
-    for folder in names {
+    for folder in folders() {
         let name = if folder == "cyclescope" { folder.clone() } else { format!("cyclescope_{folder}") };
         let roots = ["lib.rs", "main.rs"].map(|root| Path::new(&folder).join("src").join(root));
         for root in roots.iter().filter(|root| crates().join(root).is_file()) {
@@ -64,38 +67,49 @@ static SOURCE: LazyLock<Source> = LazyLock::new(|| {
 
 static ARROWS: LazyLock<Arrows> = LazyLock::new(|| arrows::arrows(&SOURCE));
 
-/// The studies.
-const STUDIES: Places = &["run/src/", "evaluate/src/", "instr/src/", "marker/src/", "uarch/src/", "ab/src/"];
+/// The names of all crates' folders.
+fn folders() -> Vec<String> {
+    let entries = std::fs::read_dir(crates()).expect("there is a folder of crates");
+    let names = entries.map(|entry| entry.expect("it can be listed").file_name());
+    let mut names: Vec<String> = names.map(|name| name.into_string().expect("names are text")).collect();
+    names.sort();
+    names
+}
+
+/// Where a crate stands in [`CRATES`]; none of one that stands beside.
+fn floor(name: &str) -> Option<usize> {
+    let listed = CRATES.iter().position(|floor| floor.contains(&name));
+    listed.or((!BESIDE.contains(&name)).then_some(STUDIES_FLOOR))
+}
+
+/// The source of all crates on these floors.
+fn sources(floors: std::ops::RangeInclusive<usize>) -> Vec<String> {
+    let names = folders().into_iter().filter(|name| floor(name).is_some_and(|floor| floors.contains(&floor)));
+    names.map(|name| format!("{name}/src/")).collect()
+}
+
+/// The studies, with what `run` measures.
+static STUDIES: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut studies = sources(STUDIES_FLOOR..=STUDIES_FLOOR);
+    studies.push("run/src/".to_string());
+    studies
+});
 
 /// The library: all that users of the crate `cyclescope` call.
-const LIBRARY: Places = &[
-    "core/src/",
-    "code/src/",
-    "exec/src/",
-    "measure/src/",
-    "run/src/",
-    "evaluate/src/",
-    "instr/src/",
-    "marker/src/",
-    "uarch/src/",
-    "ab/src/",
-    "doctor/src/",
-    "plot/src/",
-    "cyclescope/src/",
-];
+static LIBRARY: LazyLock<Vec<String>> = LazyLock::new(|| sources(0..=STUDIES_FLOOR + 1));
 
 /// What comments of the library claim. Whoever else does it has a reason beside its name.
 const CLAIMS: &[Claim] = &[
     Claim {
         text: "only the runner and executors build batches",
         act: Act::Builds("Batch"),
-        within: LIBRARY,
+        within: Within::Library,
         by: &["exec/src/", "measure/src/schedule.rs"],
     },
     Claim {
         text: "only the runner and executors run batches",
         act: Act::Names("exec/src/batch.rs", "Batch"),
-        within: LIBRARY,
+        within: Within::Library,
         by: &[
             "exec/src/",
             "measure/src/schedule.rs",
@@ -108,20 +122,20 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "only the runner has samples handed over while a batch runs",
         act: Act::Calls("stream"),
-        within: LIBRARY,
+        within: Within::Library,
         by: &["exec/src/", "measure/src/schedule.rs", "measure/src/result/recording.rs"],
     },
     Claim {
         text: "only the policy beside a busy sibling pauses a measurement",
         act: Act::Calls("pause"),
-        within: LIBRARY,
+        within: Within::Library,
         // A recording hands the pause on.
         by: &["measure/src/sibling.rs", "measure/src/result/recording.rs"],
     },
     Claim {
         text: "only the policy beside a busy sibling leaves out what was shared",
         act: Act::Calls("is_alone"),
-        within: LIBRARY,
+        within: Within::Library,
         by: &[
             "measure/src/sibling.rs",
             // Of the width of one core beside another.
@@ -137,7 +151,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "only the ruler reads raw samples in core cycles",
         act: Act::Names("exec/src/batch.rs", "Sample"),
-        within: LIBRARY,
+        within: Within::Library,
         by: &[
             "exec/src/",
             "measure/src/ruler/",
@@ -158,13 +172,13 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "executors and benches compute no statistics",
         act: Act::Uses(&["core/src/statistics/"]),
-        within: &["exec/src/", "marker/src/bench.rs"],
+        within: Within::These(&["exec/src/", "marker/src/bench.rs"]),
         by: &[],
     },
     Claim {
         text: "studies name no executor",
         act: Act::Uses(&["exec/src/user/", "exec/src/kernel/", "sim/src/"]),
-        within: STUDIES,
+        within: Within::Studies,
         by: &[
             // Each of marker's benches has code that only its executor can hold.
             "marker/src/catalog.rs",
@@ -179,7 +193,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "the library never prints",
         act: Act::Invokes(&["print", "println", "eprint", "eprintln", "dbg"]),
-        within: LIBRARY,
+        within: Within::Library,
         by: &[],
     },
 ];
@@ -216,8 +230,7 @@ fn needed(name: &str) -> BTreeSet<String> {
 
 #[test]
 fn crates_need_those_below_them_alone() {
-    let floor = |name: &str| CRATES.iter().position(|floor| floor.contains(&name));
-    for name in CRATES.iter().copied().flatten() {
+    for name in folders().iter().filter(|name| floor(name).is_some()) {
         for below in needed(name).iter().filter(|below| *below != "clock") {
             let lower = floor(below).is_some_and(|below| Some(below) < floor(name));
             assert!(lower, "{name} needs {below}, which does not stand below it");
@@ -227,16 +240,25 @@ fn crates_need_those_below_them_alone() {
 
 #[test]
 fn nothing_simulated_is_shipped() {
-    let all = CRATES.iter().copied().flatten();
-    let simulated: Vec<&&str> = all.filter(|name| needed(name).contains("sim")).collect();
+    let shipped = folders().into_iter().filter(|name| floor(name).is_some());
+    let simulated: Vec<String> = shipped.filter(|name| needed(name).contains("sim")).collect();
     assert!(simulated.is_empty(), "{simulated:?} ship simulated machines");
+}
+
+/// The files that a claim is about.
+fn within(claim: &Claim) -> Vec<String> {
+    match claim.within {
+        Within::Library => LIBRARY.clone(),
+        Within::Studies => STUDIES.clone(),
+        Within::These(places) => places.iter().map(|place| place.to_string()).collect(),
+    }
 }
 
 #[test]
 fn what_comments_claim_is_so() {
     let mut found = Vec::new();
     for claim in CLAIMS {
-        let faults = claims::broken(&SOURCE, &ARROWS, Path::new(""), claim);
+        let faults = claims::broken(&SOURCE, &ARROWS, Path::new(""), claim, &within(claim));
         found.extend((!faults.is_empty()).then(|| format!("{}:\n{}", claim.text, faults.join("\n"))));
     }
     assert!(found.is_empty(), "{} claims are false:\n{}", found.len(), found.join("\n"));

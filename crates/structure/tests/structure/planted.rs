@@ -1,7 +1,7 @@
 //! The check itself, on small crates with planted faults.
 
 use crate::arrows::{Arrows, arrows};
-use crate::claims::{Act, Claim, Places, broken};
+use crate::claims::{Act, Claim, Places, Within, broken};
 use crate::order::{circles_of_files, circles_of_rooms, upward};
 use crate::source::Source;
 use std::path::Path;
@@ -174,7 +174,9 @@ const HOUSE: &[(&str, &str)] = &[
 /// What breaks a claim there.
 fn faults(act: Act, within: Places, by: Places) -> Vec<String> {
     let source = source(HOUSE);
-    broken(&source, &arrows(&source), Path::new("src"), &Claim { text: "planted", act, within, by })
+    let claim = Claim { text: "planted", act, within: Within::These(within), by };
+    let within: Vec<String> = within.iter().map(|place| place.to_string()).collect();
+    broken(&source, &arrows(&source), Path::new("src"), &claim, &within)
 }
 
 #[test]
