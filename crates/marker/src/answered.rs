@@ -186,7 +186,7 @@ impl Bench for AnsweredBench<'_> {
 
 /// Tells visits from others.
 fn digest(visits: &[Visit]) -> String {
-    let mut sum = Checksum::new();
+    let mut sum = Checksum::default();
     for Visit { placement, loops: [few, many], ruler_loops } in visits {
         for number in [*placement as u64, *few, *many, *ruler_loops] {
             sum.add(&number.to_le_bytes());

@@ -97,7 +97,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Eight layouts of twelve rounds, for simulated machines of [`cyclescope_sim`]: they have no noise that is not asked for, and no design
+    /// Eight layouts of twelve rounds, for simulated machines of `cyclescope_sim`: they have no noise that is not asked for, and no design
     /// whose data could tell anything.
     ///
     /// # Panics

@@ -5,7 +5,7 @@
 //!
 //! Limit: where the kernel keeps time with the TSC (clock source `tsc`, `kvm-clock`), this clock *is* the TSC,
 //! scaled by the rate that the kernel found at boot. The interval then says how well that rate was read back.
-//! How far it is from true seconds only NTP knows ([`ntp_correction`]): some 10 ppm without it, a crystal's
+//! How far it is from true seconds only NTP knows (`ntp_correction`): some 10 ppm without it, a crystal's
 //! tolerance.
 
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Facts about the core from measured code: its clock by the ruler, whether the phases of the TSC's step
 //! are uniform, and which CPUs share the core.
 //!
-//! Plain results; [`cyclescope_doctor`] makes the experiments.
+//! Plain results; `cyclescope_doctor` makes the experiments.
 
 use serde::{Deserialize, Serialize};
 

@@ -69,7 +69,7 @@ impl Probe {
     pub const ALL: [Probe; 5] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format, Probe::Counting];
 }
 
-/// Loops of known length in core cycles, the bodies of [`cyclescope_measure::ruler`].
+/// Loops of known length in core cycles, the bodies of `cyclescope_measure::ruler`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Ruler {

@@ -237,7 +237,7 @@ fn few_copies(measurement: &Measurement) -> Option<usize> {
     units.first().copied().filter(|copies| shape.loop_count > 1 && *copies < COPIES_MANY)
 }
 
-/// The ratio of two variances of [`deviation`] over this many values that chance exceeds once in a hundred, where the
+/// The ratio of two variances of `deviation` over this many values that chance exceeds once in a hundred, where the
 /// true ones are equal. The interquartile range of a normal distribution knows the variance as well as 37 % of the values
 /// would, so the logarithm of each has the variance 2/0.37 over their number.
 fn chance(values: usize) -> f64 {

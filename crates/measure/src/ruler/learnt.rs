@@ -38,7 +38,7 @@ impl Widths {
     }
 }
 
-/// A figure that should be the same in each round, learnt as the median of the last [`Usual::MOST`] rounds.
+/// A figure that should be the same in each round, learnt as the median of the last `Usual::MOST` rounds.
 #[derive(Debug, Clone, Default)]
 pub struct Usual {
     recent: VecDeque<f64>,
@@ -63,7 +63,7 @@ impl Usual {
         }
     }
 
-    /// The usual figure; `None` before the first [`Usual::EACH`] rounds.
+    /// The usual figure; `None` before the first `Usual::EACH` rounds.
     pub fn usual(&self) -> Option<f64> {
         self.usual
     }

@@ -4,7 +4,7 @@
 //! machine. [`Study::measure`] asks for these answers, judges them, and reports each [`Record`] as soon as it is complete.
 //! Judgements and records follow from plan and answers alone: a study reads no clock, no file and no machine without
 //! [`Answers`]. So evidence, replay, progress, JSON and result files are the same code for all studies:
-//! [`super::replay`] and the command line's driver.
+//! `super::replay` and the command line's driver.
 
 use crate::result::answers::Answers;
 use crate::result::container::{Container, ContainerError};

@@ -4,12 +4,14 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checksum(u64);
 
-impl Checksum {
+impl Default for Checksum {
     /// Of no bytes.
-    pub fn new() -> Checksum {
+    fn default() -> Checksum {
         Checksum(0xcbf2_9ce4_8422_2325)
     }
+}
 
+impl Checksum {
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0 =
@@ -18,7 +20,7 @@ impl Checksum {
 
     /// The sum of some bytes.
     pub(crate) fn of(bytes: &[u8]) -> Checksum {
-        let mut sum = Checksum::new();
+        let mut sum = Checksum::default();
         sum.add(bytes);
         sum
     }

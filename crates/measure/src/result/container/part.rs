@@ -52,7 +52,7 @@ impl PartWriter {
     /// A new file.
     pub(crate) fn create(directory: &Path, part: Part) -> io::Result<PartWriter> {
         let file = File::create_new(directory.join(part.file()))?;
-        let encoder = GzEncoder::new(Summed { file, bytes: 0, checksum: Checksum::new() }, LEVEL);
+        let encoder = GzEncoder::new(Summed { file, bytes: 0, checksum: Checksum::default() }, LEVEL);
         Ok(PartWriter { part, encoder, raw_bytes: 0, items: 0 })
     }
 
@@ -114,7 +114,7 @@ pub(crate) fn open(
         let how = format!("the file has {length} bytes, the manifest says {}", facts.bytes);
         return Err(ContainerError::damaged(part.file(), "length", how));
     }
-    let mut checksum = Checksum::new();
+    let mut checksum = Checksum::default();
     let mut summed = (&file).take(facts.bytes);
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -141,7 +141,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("cyclescope-part-{}", std::process::id()));
         let file = File::create_new(&path).expect("a new file");
         std::fs::remove_file(&path).expect("it was made");
-        let mut summed = Summed { file, bytes: Kind::Evidence.most() - 1, checksum: Checksum::new() };
+        let mut summed = Summed { file, bytes: Kind::Evidence.most() - 1, checksum: Checksum::default() };
         assert_eq!(summed.write(b"x").expect("room"), 1);
         assert_eq!(summed.write(b"x").expect_err("it is full").kind(), io::ErrorKind::FileTooLarge);
     }

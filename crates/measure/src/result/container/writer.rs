@@ -167,7 +167,7 @@ pub fn remove_unfinished(directory: &Path) {
 
 /// Identifies a program: a checksum of its code and of the range of its body.
 fn program_digest(program: &Program) -> u64 {
-    let mut sum = Checksum::new();
+    let mut sum = Checksum::default();
     sum.add(program.code());
     for end in [program.body().start, program.body().end] {
         sum.add(&(end as u64).to_le_bytes());
@@ -177,7 +177,7 @@ fn program_digest(program: &Program) -> u64 {
 
 /// Identifies a batch: a checksum of its programs, layouts and parameters.
 pub(in crate::result) fn digest(batch: &Batch) -> io::Result<String> {
-    let mut sum = Checksum::new();
+    let mut sum = Checksum::default();
     batch.programs.iter().for_each(|program| sum.add(&program_digest(program).to_le_bytes()));
     sum.add(&serde_json::to_vec(&batch.layouts)?);
     sum.add(&serde_json::to_vec(&How::of(batch))?);
