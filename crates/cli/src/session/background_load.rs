@@ -161,7 +161,7 @@ pub fn print(records: &[LoadRecord], output: &mut Output) -> Result<(), Failure>
             true => output.record(KIND, record)?,
             false => {
                 output.line("")?;
-                note(&mut Page::new(output), &format!("BackgroundLoad it, {}.", harmless(&record.text())))?;
+                note(&mut Page::new(output), &format!("Beside it, {}.", harmless(&record.text())))?;
             }
         }
     }
