@@ -4,7 +4,7 @@
 //! loop without ([`compiled`]). [`anatomy`] tells which instructions the marker is, and on which path they are.
 //! What a user's own loop and what packages need is compiled at run time ([`around`]).
 //! [`instance`] copies functions to many addresses and patches them as the real things are. What listens to those that
-//! a library makes is in `listener`. A [`bench`], in [`user`] mode or, with the module's own markers, in ring 0
+//! a library makes is in `listener`. A [`mod@bench`], in [`user`] mode or, with the module's own markers, in ring 0
 //! ([`kernel`]), runs them in the [`state`]s that a marker can be in; a [`survey`] visits all of them until their costs
 //! are known (`estimate`), which [`record`] tells; a loop with several [`speeds`] is
 //! told from a marker that costs. Which executor has which markers is its [`catalog`]. What the
