@@ -16,7 +16,7 @@
 //! by a few pixels. After seven series the colours repeat, with thinner lines and hollow dots.
 //!
 //! ```
-//! use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
+//! use cyclescope_plot::{Axis, Chart, Point, Scale, Series, Style};
 //!
 //! let chart = Chart {
 //!     title: "Resolution against number of samples".to_owned(),
