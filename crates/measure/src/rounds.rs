@@ -129,7 +129,7 @@ impl Rounds {
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
     }
 
-    /// The readings of so many layouts of so many rounds, without those beside a busy sibling where enough others remain;
+    /// Measures `layouts` layouts of `rounds` rounds. Leaves out those beside a busy sibling, where enough others remain;
     /// `known` is the sentinel's width on an unshared core, where data contain it.
     pub fn run_unshared(
         &self,

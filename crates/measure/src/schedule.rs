@@ -156,7 +156,7 @@ impl Schedule {
         &self.batch.programs
     }
 
-    /// These calls in the place of the first layout's, as they are listed: so many rounds, and this much more time.
+    /// Replaces the first layout's calls by these, in their order, with this number of rounds and this much more time.
     pub(crate) fn with_calls(&self, calls: Vec<Call>, rounds: u32, more: Duration) -> Schedule {
         let Batch { programs, layouts, memory, deadline, .. } = self.batch.clone();
         let Layout { code, data, seed, .. } = layouts.into_iter().next().expect("a schedule has a layout");
