@@ -131,7 +131,7 @@ fn looped(clock: &Clock, before: &str, text: &str, copies: usize) -> Program {
     Recipe { init: &init, ..Recipe::looped(clock, &snippet, copies) }.build()
 }
 
-/// Runs a program in a number of layouts and rounds of these calls. R14 points this far into the common pages.
+/// A batch that runs a program in these layouts and rounds of calls. R14 points this far into the common pages.
 fn batch(program: Program, number: u64, [layouts, rounds]: [u32; 2], round: Vec<Call>, shift: i32) -> Batch {
     let length = program.len().next_multiple_of(64) as u32;
     let stage = |number: u32| {
