@@ -17,7 +17,7 @@ run:
 # The test programs of every crate and all that is built with other tools, beside each other; what takes turns with cargo's lock is one
 # command. Where a part can't be had (77), the reason is printed and the rest counts.
 test:
-	.ci/test "$(MAKE) --no-print-directory check test-rest" "kernel/test/judge-test && kernel/test/run stable" frameworks/test
+	.ci/test "kernel/test/judge-test && kernel/test/run stable" "$(MAKE) --no-print-directory check test-rest" frameworks/test
 
 # Documentation's tests, and what is built in other ways than the workspace.
 test-rest:
