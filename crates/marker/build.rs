@@ -6,7 +6,7 @@
 #[path = "src/source/mod.rs"]
 mod source;
 
-use source::design::Language;
+use source::design::DesignLanguage;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,20 +26,20 @@ fn main() {
     for design in source::design::ALL.iter().filter(|design| design.package.is_none()) {
         let identifier = design.identifier();
         match design.language {
-            Language::C => {
-                let unit = source::c::unit(design, design.guards(), source::context::ALL);
+            DesignLanguage::C => {
+                let unit = source::c::write_unit(design, design.guards(), source::context::ALL);
                 let file = out.join(format!("{identifier}.c"));
                 write(&file, &unit);
                 build.file(file);
-                let symbol = source::c::symbol(design);
+                let symbol = source::c::table_symbol(design);
                 let name = symbol.to_uppercase();
                 text.push_str(&format!(
                     "unsafe extern \"C\" {{\n    #[link_name = \"{symbol}\"]\n    static {name}: RawDesign;\n}}\n"
                 ));
                 tables.push_str(&format!("    &raw const {name},\n"));
             }
-            Language::Rust => {
-                text.push_str(&source::rust::unit(design, source::context::ALL, &rust_compiler()));
+            DesignLanguage::Rust => {
+                text.push_str(&source::rust::write_module(design, source::context::ALL, &rust_compiler()));
                 tables.push_str(&format!("    (&raw const marker_{identifier}::TABLE).cast(),\n"));
             }
         }

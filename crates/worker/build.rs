@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The options that both parts are compiled with.
-const COMMON: [&str; 8] = [
+const COMPILER_OPTIONS: [&str; 8] = [
     "--edition=2024",
     "-Copt-level=2",
     "-Cpanic=abort",
@@ -25,7 +25,7 @@ fn main() {
     let out = told("OUT_DIR").expect("cargo names it");
     let compiler = || {
         let mut command = Command::new(told("RUSTC").expect("cargo names it"));
-        command.args(COMMON).arg("--target").arg(told("TARGET").expect("cargo names it"));
+        command.args(COMPILER_OPTIONS).arg("--target").arg(told("TARGET").expect("cargo names it"));
         if let Some(linker) = told("RUSTC_LINKER") {
             command.arg("-C").arg(format!("linker={}", linker.display()));
         }
@@ -34,21 +34,19 @@ fn main() {
     let library = out.join("libcyclescope_worker.rlib");
     let mut command = compiler();
     command.args(["--crate-type=rlib", "--crate-name=cyclescope_worker", "--cfg=image", "src/lib.rs", "-o"]);
-    run(command.arg(&library));
+    run_compiler(command.arg(&library));
     let mut command = compiler();
     command.args(["--crate-type=bin", "--crate-name=image", "image/main.rs"]);
     command.arg("--extern").arg(format!("cyclescope_worker={}", library.display()));
     let script = std::path::absolute("image/link.ld").expect("the current folder has a name");
-    for option in
-        ["-nostdlib", "-nostartfiles", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,noexecstack"]
-    {
+    for option in ["-nostdlib", "-nostartfiles", "-static", "-no-pie", "-Wl,--build-id=none", "-Wl,-z,noexecstack"] {
         command.arg(format!("-Clink-arg={option}"));
     }
     command.arg(format!("-Clink-arg=-Wl,-T,{}", script.display())).arg("-Cstrip=symbols");
-    run(command.arg("-o").arg(out.join("worker")));
+    run_compiler(command.arg("-o").arg(out.join("worker")));
 }
 
-fn run(command: &mut Command) {
+fn run_compiler(command: &mut Command) {
     let status = command.status().expect("the Rust compiler runs");
     assert!(status.success(), "{command:?} failed: {status}");
 }

@@ -2,35 +2,41 @@
 //!
 //! A build is one observation here, as a run is within it. A verdict of pairs holds only where it holds over builds too.
 
-use super::comparison::{BAR, LEVEL, Outcome, TOLD, Unclear, Verdict};
+use super::paired_comparison::{
+    CHANGE_BAR, CLAIM_LEVEL, ChangeVerdict, ComparisonOutcome, REPORTED_LEVEL, UnclearReason,
+};
 use cyclescope_core::statistics::{Interval, median, welch_interval};
 
 /// Judges a verdict of pairs by what each build of the old and of the new program took in its runs.
-pub fn over_builds(outcome: Outcome, old: &[Vec<f64>], new: &[Vec<f64>], within: f64) -> Outcome {
-    let (old, new) = (centres(old), centres(new));
+pub fn judge_over_builds(
+    outcome: ComparisonOutcome,
+    old: &[Vec<f64>],
+    new: &[Vec<f64>],
+    within: f64,
+) -> ComparisonOutcome {
+    let (old, new) = (build_medians(old), build_medians(new));
     let change = |level| {
         let Interval { value, low, high } = welch_interval(&new, &old, level)?;
         let [value, low, high] = [value, low, high].map(f64::exp_m1);
         Some(Interval { value, low, high })
     };
-    let bar = BAR * within;
-    let holds = change(LEVEL).is_some_and(|Interval { low, high, .. }| match outcome.verdict {
-        Verdict::Slower => low > bar,
-        Verdict::Faster => high < -bar,
-        Verdict::Same => low > -within && high < within,
-        Verdict::Unclear => true,
+    let bar = CHANGE_BAR * within;
+    let holds = change(CLAIM_LEVEL).is_some_and(|Interval { low, high, .. }| match outcome.verdict {
+        ChangeVerdict::Slower => low > bar,
+        ChangeVerdict::Faster => high < -bar,
+        ChangeVerdict::Same => low > -within && high < within,
+        ChangeVerdict::Unclear => true,
     });
-    let outcome = Outcome { change: change(TOLD), ..outcome };
+    let outcome = ComparisonOutcome { change: change(REPORTED_LEVEL), ..outcome };
     if holds {
         return outcome;
     }
-    Outcome { verdict: Verdict::Unclear, why: Some(Unclear::BuildsDiffer), ..outcome }
+    ComparisonOutcome { verdict: ChangeVerdict::Unclear, why: Some(UnclearReason::BuildsDiffer), ..outcome }
 }
 
 /// The logarithm of what each build takes.
-fn centres(builds: &[Vec<f64>]) -> Vec<f64> {
-    let logs =
-        builds.iter().map(|runs| runs.iter().map(|run| run.ln()).filter(|run| run.is_finite()).collect());
+fn build_medians(builds: &[Vec<f64>]) -> Vec<f64> {
+    let logs = builds.iter().map(|runs| runs.iter().map(|run| run.ln()).filter(|run| run.is_finite()).collect());
     logs.filter(|runs: &Vec<f64>| !runs.is_empty()).map(|mut runs| median(&mut runs)).collect()
 }
 
@@ -48,21 +54,21 @@ mod tests {
         (0..count).map(|_| build()).collect()
     }
 
-    fn judged(verdict: Verdict, old: &[Vec<f64>], new: &[Vec<f64>]) -> Outcome {
-        over_builds(Outcome { verdict, why: None, change: None, pairs: [12, 12] }, old, new, 0.01)
+    fn judged(verdict: ChangeVerdict, old: &[Vec<f64>], new: &[Vec<f64>]) -> ComparisonOutcome {
+        judge_over_builds(ComparisonOutcome { verdict, why: None, change: None, pairs: [12, 12] }, old, new, 0.01)
     }
 
     #[test]
     fn a_change_of_all_builds_holds() {
         let mut random = Random::new(3);
         let [old, new] = [1.0, 1.01].map(|takes| builds(&mut random, takes, 6, 0.0));
-        let found = judged(Verdict::Slower, &old, &new);
-        assert_eq!((found.verdict, found.why), (Verdict::Slower, None));
+        let found = judged(ChangeVerdict::Slower, &old, &new);
+        assert_eq!((found.verdict, found.why), (ChangeVerdict::Slower, None));
         assert!(found.change.unwrap().contains(0.01), "{found:?}");
-        assert_eq!(judged(Verdict::Faster, &new, &old).verdict, Verdict::Faster);
-        assert_eq!(judged(Verdict::Same, &old, &old).verdict, Verdict::Same);
-        assert_eq!(judged(Verdict::Slower, &old, &old).why, Some(Unclear::BuildsDiffer));
-        assert_eq!(judged(Verdict::Same, &old[..1], &old).why, Some(Unclear::BuildsDiffer));
+        assert_eq!(judged(ChangeVerdict::Faster, &new, &old).verdict, ChangeVerdict::Faster);
+        assert_eq!(judged(ChangeVerdict::Same, &old, &old).verdict, ChangeVerdict::Same);
+        assert_eq!(judged(ChangeVerdict::Slower, &old, &old).why, Some(UnclearReason::BuildsDiffer));
+        assert_eq!(judged(ChangeVerdict::Same, &old[..1], &old).why, Some(UnclearReason::BuildsDiffer));
     }
 
     #[test]
@@ -72,7 +78,7 @@ mod tests {
             let wrong = (0..4000).filter(|_| {
                 let [old, new] = [(); 2].map(|()| builds(&mut random, 1.0, 6, effect));
                 let verdict = |verdict| judged(verdict, &old, &new).verdict == verdict;
-                verdict(Verdict::Slower) || verdict(Verdict::Faster)
+                verdict(ChangeVerdict::Slower) || verdict(ChangeVerdict::Faster)
             });
             let wrong = wrong.count();
             assert!(wrong <= 40, "{wrong} of 4000 with {effect}");

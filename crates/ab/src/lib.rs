@@ -15,13 +15,13 @@
 #![warn(unreachable_pub)]
 
 mod builds;
-mod comparison;
-mod recorded;
+mod paired_comparison;
+mod recorded_runs;
 mod samples;
 #[cfg(test)]
 mod simulated;
 
-pub use builds::over_builds;
-pub use comparison::{Comparison, Outcome, Unclear, Verdict, WITHIN};
-pub use recorded::{FEWEST, against};
-pub use samples::{BadSamples, Figures, figures, parse};
+pub use builds::judge_over_builds;
+pub use paired_comparison::{ChangeVerdict, ComparisonOutcome, PairedComparison, SAME_WITHIN, UnclearReason};
+pub use recorded_runs::{RUNS_LEAST, compare_with_recorded};
+pub use samples::{BadSamples, BenchmarkFigures, parse_figures, read_figures};

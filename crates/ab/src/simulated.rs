@@ -1,12 +1,12 @@
 //! Comparisons on a simulated machine whose truth is known: how often they cry wolf, and what they find.
 
-use super::{Comparison, Verdict, WITHIN};
-use cyclescope_core::random::{Random, mix};
+use super::{ChangeVerdict, PairedComparison, SAME_WITHIN};
+use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::statistics::quantiles;
 
 /// What a program does, as the noise sees it.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+struct SimulatedProgram {
     /// Milliseconds of a run.
     run: f64,
     /// Samples in it that it tells itself, each with rulers; of a single one the system tells the CPU time, with that of its start.
@@ -23,12 +23,12 @@ struct Kind {
 
 /// Twenty of them: ten programs of 1 to 10 ms, of which the CPU time is known, and ten benchmarks of 16 samples a run. From one that nothing
 /// disturbs to one that layouts move by some per cent and a busy hyperthread by a half.
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Vec<SimulatedProgram> {
     let kind = |number: usize| {
         let part = (number % 10) as f64 / 9.0;
         let other = (number * 7 % 10) as f64 / 9.0;
         let samples = if number < 10 { 1 } else { 16 };
-        Kind {
+        SimulatedProgram {
             run: if samples == 1 { 10f64.powf(other) } else { 16.0 * 0.1 * 5f64.powf(other) },
             samples,
             layout: 0.0005 * 12f64.powf(part),
@@ -41,14 +41,14 @@ fn kinds() -> Vec<Kind> {
 }
 
 /// Programs that run for long, much disturbed: nobody can tell one per cent of them in ten seconds.
-fn hard() -> Vec<Kind> {
-    let kind = |run| Kind { run, samples: 1, layout: 0.01, mode: [0.05, 0.5], beside: 1.5, cold: 0.05 };
+fn hard() -> Vec<SimulatedProgram> {
+    let kind = |run| SimulatedProgram { run, samples: 1, layout: 0.01, mode: [0.05, 0.5], beside: 1.5, cold: 0.05 };
     [20.0, 50.0, 200.0, 1000.0].map(kind).to_vec()
 }
 
 /// A machine: a core whose clock moves, a hyperthread beside that another tenant uses a fifth of the time, interrupts, and, where `busy`, a
 /// program that takes every second slice of the CPU.
-struct Machine {
+struct NoisyMachine {
     random: Random,
     busy: bool,
     /// Milliseconds until the hyperthread beside turns from busy to idle or back.
@@ -67,9 +67,9 @@ const SPELLS: [f64; 2] = [10.0, 40.0];
 /// Milliseconds of a slice of the CPU.
 const SLICE: f64 = 4.0;
 
-impl Machine {
-    fn new(seed: u64, busy: bool) -> Machine {
-        Machine { random: Random::new(seed), busy, left: 0.0, sibling: true, clock: 1.0, now: 0.0 }
+impl NoisyMachine {
+    fn new(seed: u64, busy: bool) -> NoisyMachine {
+        NoisyMachine { random: Random::new(seed), busy, left: 0.0, sibling: true, clock: 1.0, now: 0.0 }
     }
 
     /// A ruler: what the clock is, nearly.
@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// The CPU time of work that takes `work` milliseconds at a clock of 1.
-    fn work(&mut self, mut work: f64, kind: &Kind) -> f64 {
+    fn work(&mut self, mut work: f64, kind: &SimulatedProgram) -> f64 {
         let mut took = 0.0;
         while work > 0.0 {
             if self.left <= 0.0 {
@@ -93,8 +93,7 @@ impl Machine {
             work -= time * speed;
             self.left -= time;
             // Interrupts: 250 a second, 4 microseconds each.
-            let interrupted =
-                if self.random.happens(0.25 * time) { 0.004 * self.random.exponential() } else { 0.0 };
+            let interrupted = if self.random.happens(0.25 * time) { 0.004 * self.random.exponential() } else { 0.0 };
             let cold = if self.busy && time > 1.0 { kind.cold * self.random.exponential() } else { 0.0 };
             took += time + interrupted + cold;
             self.now += time * if self.busy { 2.0 } else { 1.0 };
@@ -103,7 +102,7 @@ impl Machine {
     }
 
     /// Core cycles of a run of a program that takes so much more.
-    fn run(&mut self, kind: &Kind, more: f64) -> f64 {
+    fn run(&mut self, kind: &SimulatedProgram, more: f64) -> f64 {
         let layout = (kind.layout * self.random.normal()).exp();
         let mode = if self.random.happens(kind.mode[1]) { 1.0 + kind.mode[0] } else { 1.0 };
         let work = kind.run * layout * mode * (1.0 + more) / kind.samples as f64;
@@ -118,33 +117,33 @@ impl Machine {
     }
 
     /// Work between rulers.
-    fn sample(&mut self, work: f64, kind: &Kind) -> f64 {
+    fn sample(&mut self, work: f64, kind: &SimulatedProgram) -> f64 {
         let before = self.ruler();
         let took = self.work(work, kind);
         took * (before + self.ruler()) / 2.0
     }
 
     /// A comparison of a program with one that takes so much more, within ten seconds.
-    fn compare(&mut self, kind: &Kind, more: f64) -> Verdict {
-        let mut comparison = Comparison::new(WITHIN);
+    fn compare(&mut self, kind: &SimulatedProgram, more: f64) -> ChangeVerdict {
+        let mut comparison = PairedComparison::new(SAME_WITHIN);
         let end = self.now + 10_000.0;
         while !comparison.is_decided() && self.now < end {
             let first = self.random.happens(0.5);
             let [one, other] = if first { [0.0, more] } else { [more, 0.0] }.map(|more| self.run(kind, more));
             let [old, new] = if first { [one, other] } else { [other, one] };
-            comparison.add(old, new);
+            comparison.add_pair(old, new);
         }
         comparison.outcome().verdict
     }
 }
 
 /// How often each verdict is said of these: slower, faster, same, unclear.
-fn verdicts(kinds: &[Kind], comparisons: usize, more: f64) -> [usize; 4] {
+fn verdicts(kinds: &[SimulatedProgram], comparisons: usize, more: f64) -> [usize; 4] {
     let one = |part: usize| {
         let mut counts = [0; 4];
         for number in (part..comparisons).step_by(2) {
             let (kind, busy) = (number % kinds.len(), number / kinds.len() % 2 == 1);
-            let mut machine = Machine::new(mix(more.to_bits(), number as u64), busy);
+            let mut machine = NoisyMachine::new(mix_seeds(more.to_bits(), number as u64), busy);
             counts[machine.compare(&kinds[kind], more) as usize] += 1;
         }
         counts
@@ -159,9 +158,7 @@ fn verdicts(kinds: &[Kind], comparisons: usize, more: f64) -> [usize; 4] {
 fn a_program_is_not_told_to_differ_from_itself() {
     for (kinds, comparisons) in [(kinds(), 10_000), (hard(), 400)] {
         let [slower, faster, same, unclear] = verdicts(&kinds, comparisons, 0.0);
-        println!(
-            "A/A of {comparisons}: {slower} slower, {faster} faster, {same} the same, {unclear} unclear"
-        );
+        println!("A/A of {comparisons}: {slower} slower, {faster} faster, {same} the same, {unclear} unclear");
         assert!((slower + faster) * 1000 < comparisons.max(1001), "{slower} slower and {faster} faster");
         assert!(same > comparisons * 9 / 10 || kinds.len() < 20, "{same} the same");
     }
@@ -173,9 +170,6 @@ fn slowdowns_are_found() {
         let [slower, faster, ..] = verdicts(&kinds(), comparisons, more);
         let [found, wrong] = if more > 0.0 { [slower, faster] } else { [faster, slower] };
         println!("{more}: {found} found, {wrong} wrong");
-        assert!(
-            found as f64 >= comparisons as f64 * least && wrong == 0,
-            "{more}: {found} found, {wrong} wrong"
-        );
+        assert!(found as f64 >= comparisons as f64 * least && wrong == 0, "{more}: {found} found, {wrong} wrong");
     }
 }

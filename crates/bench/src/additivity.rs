@@ -3,9 +3,9 @@
 //! No truth has to be known for this, so it works on every core. The links add register to register, since some
 //! cores fold additions of an immediate.
 
-use crate::lab::{Lab, Load, Outcome};
+use crate::lab::{Lab, LoadCondition, SectionResult};
 use crate::tally::tolerance;
-use cyclescope::run::Request;
+use cyclescope::run::RunRequest;
 
 /// Chains through RAX that RBX does not change, and code before them.
 const CHAINS: &[[&str; 2]] = &[
@@ -33,27 +33,24 @@ const RENAMED: &[&[&str]] = &[
 const RUNS: usize = 5;
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
+pub fn check_additivity(lab: &mut Lab) -> SectionResult {
     let (mut right, mut pairs, mut worst) = (0, 0, 0.0_f64);
     let mut count = |excess: Option<f64>, margin: f64| {
         pairs += 1;
         right += usize::from(excess.is_some_and(|excess| excess.abs() <= margin));
         worst = worst.max(excess.map_or(f64::INFINITY, f64::abs));
     };
-    println!(
-        "{:<44} {:>8} {:>9}   excess over the sum, worst of {RUNS}: k = 1, 2, 3, 5",
-        "chain", "", "alone"
-    );
-    for load in Load::BOTH {
-        let neighbour = lab.load(load)?;
+    println!("{:<44} {:>8} {:>9}   excess over the sum, worst of {RUNS}: k = 1, 2, 3, 5", "chain", "", "alone");
+    for load in LoadCondition::BOTH {
+        let neighbour = lab.start_load(load)?;
         for [chain, init] in CHAINS {
-            let Some(alone) = costs(lab, chain, init)? else { continue };
-            let base = mean(&alone);
+            let Some(alone) = measure_costs(lab, chain, init)? else { continue };
+            let base = mean_of_given(&alone);
             let mut cells = String::new();
             for links in LINKS {
                 let longer = format!("{chain}{}", "; add rax, rbx".repeat(links));
                 let mut largest = Some(0.0_f64);
-                for cost in costs(lab, &longer, init)?.unwrap_or_default() {
+                for cost in measure_costs(lab, &longer, init)?.unwrap_or_default() {
                     let excess = cost.zip(base).map(|(cost, base)| cost - base - links as f64);
                     count(excess, tolerance(base.unwrap_or(0.0) + links as f64));
                     largest = largest.zip(excess).map(|(a, b)| if a.abs() > b.abs() { a } else { b });
@@ -65,17 +62,17 @@ pub fn run(lab: &mut Lab) -> Outcome {
         drop(neighbour);
     }
     let figure = format!("{right} of {pairs} within the tolerance, worst excess {worst:.4}");
-    lab.demand("k chained adds cost k more cycles (k = 1, 2, 3, 5)", Some(right == pairs), figure);
-    renaming(lab)
+    lab.record_demand("k chained adds cost k more cycles (k = 1, 2, 3, 5)", Some(right == pairs), figure);
+    check_renaming(lab)
 }
 
-fn renaming(lab: &mut Lab) -> Outcome {
+fn check_renaming(lab: &mut Lab) -> SectionResult {
     let (mut right, mut groups, mut worst) = (0, 0, 0.0_f64);
     println!("\n{:<44} {:>8}   mean of {RUNS} in each set of registers", "chain", "spread");
     for group in RENAMED {
         let mut means = Vec::new();
         for code in *group {
-            means.extend(costs(lab, code, "")?.as_deref().and_then(mean));
+            means.extend(measure_costs(lab, code, "")?.as_deref().and_then(mean_of_given));
         }
         let Some(low) = means.iter().copied().reduce(f64::min) else { continue };
         let spread = means.iter().copied().fold(low, f64::max) - low;
@@ -86,23 +83,23 @@ fn renaming(lab: &mut Lab) -> Outcome {
         println!("{:<44} {spread:>8.4}   {}", group[0], cells.join("  "));
     }
     let figure = format!("{right} of {groups} groups, largest spread {worst:.4}");
-    lab.demand("renaming registers changes nothing", Some(right == groups), figure);
+    lab.record_demand("renaming registers changes nothing", Some(right == groups), figure);
     Ok(())
 }
 
 /// The cost in several measurements, none for each that gave no number; none at all where the CPU cannot run it.
-fn costs(lab: &mut Lab, code: &str, init: &str) -> Outcome<Option<Vec<Option<f64>>>> {
-    let Some(snippet) = lab.snippet(code, init)? else { return Ok(None) };
+fn measure_costs(lab: &mut Lab, code: &str, init: &str) -> SectionResult<Option<Vec<Option<f64>>>> {
+    let Some(snippet) = lab.assemble_snippet(code, init)? else { return Ok(None) };
     let mut costs = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
-        let run = lab.measure(&snippet, &Request::default())?;
+        let run = lab.measure(&snippet, &RunRequest::default())?;
         costs.push(run.estimate().map(|estimate| estimate.cost.value));
     }
     Ok(Some(costs))
 }
 
 /// The mean of what was given; none where nothing was.
-fn mean(costs: &[Option<f64>]) -> Option<f64> {
+fn mean_of_given(costs: &[Option<f64>]) -> Option<f64> {
     let given: Vec<f64> = costs.iter().flatten().copied().collect();
     (!given.is_empty()).then(|| cyclescope::statistics::mean(&given))
 }
@@ -113,15 +110,15 @@ mod tests {
 
     #[test]
     fn a_mean_is_of_what_was_given() {
-        assert_eq!(mean(&[Some(1.0), None, Some(3.0)]), Some(2.0));
-        assert_eq!(mean(&[None]), None);
+        assert_eq!(mean_of_given(&[Some(1.0), None, Some(3.0)]), Some(2.0));
+        assert_eq!(mean_of_given(&[None]), None);
     }
 
     #[test]
     fn every_snippet_assembles() {
         let renamed = RENAMED.iter().flat_map(|group| group.iter());
         for code in CHAINS.iter().flatten().chain(renamed) {
-            cyclescope::asm::parse(code).unwrap_or_else(|error| panic!("{code}: {error}"));
+            cyclescope::asm::parse_assembly(code).unwrap_or_else(|error| panic!("{code}: {error}"));
         }
     }
 }

@@ -5,105 +5,105 @@
 //! machine's disturbances come in spells. Two neighbouring measurements of one snippet must also agree as often as
 //! their intervals say (A/A). Measurements that carry no number are counted beside, not among the others.
 
-use crate::costs::shorten;
-use crate::instrument::{Reading, fitted, held};
-use crate::lab::{Lab, Load, Outcome};
-use crate::table::{self, Kind};
-use crate::tally::{Coverage, LEVELS, calibrated};
+use crate::cost_table::{self, KnownCostKind};
+use crate::costs::shorten_code;
+use crate::instrument_error::{ChainReading, count_held, fit_instrument_error};
+use crate::lab::{Lab, LoadCondition, SectionResult};
+use crate::tally::{COVERAGE_LEVELS, CoverageTally, check_calibration};
 use cyclescope::measure::Precision;
-use cyclescope::measure::estimate::Estimate;
+use cyclescope::measure::estimate::CostEstimate;
 use cyclescope::ruler::INSTRUMENT_CYCLES;
-use cyclescope::run::{Request, Run};
+use cyclescope::run::{RunOutcome, RunRequest};
 use cyclescope::snippet::Snippet;
 use cyclescope::statistics::{mean, welch_interval};
 use std::time::{Duration, Instant};
 
 /// Measurements of each chain without and with `--full`. Of twenty chains these are enough to judge intervals, and twice as many
 /// to judge differences (`statistics::trials_needed`).
-const RUNS: usize = 72;
-const RUNS_FULL: usize = 1000;
+const CHAIN_RUNS: usize = 72;
+const CHAIN_RUNS_FULL: usize = 1000;
 /// Measurements of one chain in a block, which is all idle or all loaded.
-const BLOCK: usize = 6;
+const BLOCK_RUNS: usize = 6;
 /// The time over which `--full` spreads the blocks.
-const SPREAD: Duration = Duration::from_secs(30 * 60);
+const FULL_DURATION: Duration = Duration::from_secs(30 * 60);
 /// Chains that are measured at most.
-const CHAINS: usize = 20;
+const MAX_CHAINS: usize = 20;
 
 /// A chain, its truth and what was counted of it.
 struct KnownChain {
     code: String,
     truth: f64,
     snippet: Snippet,
-    held: [Coverage; 2],
-    same: Coverage,
-    same_welch: Coverage,
-    readings: Vec<Reading>,
+    held: [CoverageTally; 2],
+    same: CoverageTally,
+    same_welch: CoverageTally,
+    readings: Vec<ChainReading>,
 }
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
-    let mut chains = chains(lab)?;
+pub fn check_coverage(lab: &mut Lab) -> SectionResult {
+    let mut chains = choose_chains(lab)?;
     if chains.len() < 12 {
         let figure = format!("{} chains have a known cost here", chains.len());
-        lab.demand("coverage over at least 12 chains", None, figure);
-        return long_snippets(lab);
+        lab.record_demand("coverage over at least 12 chains", None, figure);
+        return check_long_snippets(lab);
     }
-    let default = if lab.options.full { RUNS_FULL } else { RUNS };
-    let blocks = lab.options.runs.unwrap_or(default).div_ceil(BLOCK).next_multiple_of(2);
+    let default = if lab.options.full { CHAIN_RUNS_FULL } else { CHAIN_RUNS };
+    let blocks = lab.options.runs.unwrap_or(default).div_ceil(BLOCK_RUNS).next_multiple_of(2);
     let started = Instant::now();
     for block in 0..blocks {
-        let neighbour = lab.load(Load::BOTH[block % 2])?;
+        let neighbour = lab.start_load(LoadCondition::BOTH[block % 2])?;
         for chain in &mut chains {
             measure_block(lab, chain, block % 2)?;
         }
         drop(neighbour);
         if lab.options.full {
-            let due = SPREAD.mul_f64((block + 1) as f64 / blocks as f64);
+            let due = FULL_DURATION.mul_f64((block + 1) as f64 / blocks as f64);
             std::thread::sleep(due.saturating_sub(started.elapsed()));
         }
     }
-    println!("{blocks} blocks of {BLOCK} over {:.0} s", started.elapsed().as_secs_f64());
-    print(lab, &chains);
-    held_out(lab, &chains);
-    long_snippets(lab)
+    println!("{blocks} blocks of {BLOCK_RUNS} over {:.0} s", started.elapsed().as_secs_f64());
+    print_coverage(lab, &chains);
+    check_held_out(lab, &chains);
+    check_long_snippets(lab)
 }
 
 /// The chains whose cost is a whole number here.
-fn chains(lab: &Lab) -> Outcome<Vec<KnownChain>> {
+fn choose_chains(lab: &Lab) -> SectionResult<Vec<KnownChain>> {
     let core = lab.microarchitecture();
     let mut chains = Vec::new();
-    for row in table::known().into_iter().filter(|row| row.kind == Kind::Chain) {
+    for row in cost_table::known_costs().into_iter().filter(|row| row.kind == KnownCostKind::Chain) {
         let Some(truth) = row.cost(core) else { continue };
-        let Some(snippet) = lab.snippet(&row.code, &row.init)? else { continue };
-        let [held, same, same_welch] = [(); 3].map(|()| Coverage::default());
-        let held = [held, Coverage::default()];
+        let Some(snippet) = lab.assemble_snippet(&row.code, &row.init)? else { continue };
+        let [held, same, same_welch] = [(); 3].map(|()| CoverageTally::default());
+        let held = [held, CoverageTally::default()];
         let readings = Vec::new();
         chains.push(KnownChain { code: row.code, truth, snippet, held, same, same_welch, readings });
     }
     // Every other one or so, that all kinds of unit remain.
-    let step = chains.len().div_ceil(CHAINS).max(1);
+    let step = chains.len().div_ceil(MAX_CHAINS).max(1);
     Ok(chains.into_iter().step_by(step).collect())
 }
 
-fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Outcome {
+fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> SectionResult {
     let mut before = None;
-    for _ in 0..BLOCK {
-        let run = lab.measure(&chain.snippet, &Request::default())?;
-        let Some(estimates) = at_all_levels(&run) else {
-            chain.held[condition].refuse();
+    for _ in 0..BLOCK_RUNS {
+        let run = lab.measure(&chain.snippet, &RunRequest::default())?;
+        let Some(estimates) = estimate_all_levels(&run) else {
+            chain.held[condition].add_refused();
             before = None;
             continue;
         };
         let half_width = estimates[2].cost.half_width();
         let error = estimates[2].cost.value - chain.truth;
         let systematic: Vec<f64> = estimates[2].layouts.iter().map(|layout| layout.systematic).collect();
-        chain.readings.push(Reading::new(error, half_width, mean(&systematic)));
+        chain.readings.push(ChainReading::new(error, half_width, mean(&systematic)));
         let held = estimates.each_ref().map(|one| one.cost.contains(chain.truth));
-        chain.held[condition].add(held, half_width, error);
+        chain.held[condition].add_interval(held, half_width, error);
         before = match before {
             None => Some(estimates),
             Some(other) => {
-                compare(chain, &other, &estimates);
+                compare_pair(chain, &other, &estimates);
                 // Each measurement is part of one pair only, or the pairs would not be independent.
                 None
             }
@@ -113,50 +113,50 @@ fn measure_block(lab: &mut Lab, chain: &mut KnownChain, condition: usize) -> Out
 }
 
 /// The estimate at each level; none where `run` would give no number.
-fn at_all_levels(run: &Run) -> Option<[Estimate; 4]> {
+fn estimate_all_levels(run: &RunOutcome) -> Option<[CostEstimate; 4]> {
     run.estimate()?;
-    let at = |level| run.measurement.at(level);
-    let estimates: Vec<Estimate> = LEVELS.into_iter().filter_map(at).collect();
+    let at = |level| run.measurement.estimate_at(level);
+    let estimates: Vec<CostEstimate> = COVERAGE_LEVELS.into_iter().filter_map(at).collect();
     estimates.try_into().ok()
 }
 
 /// Counts whether the difference of two measurements of one snippet contains zero.
-fn compare(chain: &mut KnownChain, one: &[Estimate; 4], other: &[Estimate; 4]) {
+fn compare_pair(chain: &mut KnownChain, one: &[CostEstimate; 4], other: &[CostEstimate; 4]) {
     let difference = one[0].cost.value - other[0].cost.value;
     let margin = |level: usize| one[level].cost.half_width().hypot(other[level].cost.half_width());
     let held = [0, 1, 2, 3].map(|level| difference.abs() <= margin(level));
-    chain.same.add(held, margin(2), difference);
-    let costs = |of: &Estimate| of.layouts.iter().map(|layout| layout.cost).collect::<Vec<_>>();
-    let welch = LEVELS.map(|level| welch_interval(&costs(&one[0]), &costs(&other[0]), level));
+    chain.same.add_interval(held, margin(2), difference);
+    let costs = |of: &CostEstimate| of.layouts.iter().map(|layout| layout.cost).collect::<Vec<_>>();
+    let welch = COVERAGE_LEVELS.map(|level| welch_interval(&costs(&one[0]), &costs(&other[0]), level));
     let held = welch.map(|interval| interval.is_some_and(|interval| interval.contains(0.0)));
     let half_width = welch[2].map_or(f64::INFINITY, |interval| interval.half_width());
-    chain.same_welch.add(held, half_width, difference);
+    chain.same_welch.add_interval(held, half_width, difference);
 }
 
-fn print(lab: &mut Lab, chains: &[KnownChain]) {
+fn print_coverage(lab: &mut Lab, chains: &[KnownChain]) {
     println!(
         "{:<44} {:>7} {:>7} {:>7} {:>7} {:>7}  {:>10} {:>8} {:>7}",
         "", "given", "50 %", "80 %", "95 %", "99 %", "half width", "bias", "refused"
     );
-    let row = |name: &str, coverage: &Coverage| {
-        let [half, most, nearly, certain] = coverage.shares().map(|share| 100.0 * share);
+    let row = |name: &str, coverage: &CoverageTally| {
+        let [half, most, nearly, certain] = coverage.held_shares().map(|share| 100.0 * share);
         println!(
             "{name:<44} {:>7} {half:>7.1} {most:>7.1} {nearly:>7.1} {certain:>7.1}  {:>10.4} {:>+8.4} {:>7}",
-            coverage.given(),
+            coverage.count_given(),
             coverage.half_width().unwrap_or(f64::NAN),
             coverage.bias(),
-            coverage.refused()
+            coverage.count_refused()
         );
     };
-    let sum = |of: &dyn Fn(&KnownChain) -> &Coverage| {
-        let mut sum = Coverage::default();
+    let sum = |of: &dyn Fn(&KnownChain) -> &CoverageTally| {
+        let mut sum = CoverageTally::default();
         chains.iter().for_each(|chain| sum.merge(of(chain)));
         sum
     };
     for chain in chains {
         let mut both = chain.held[0].clone();
         both.merge(&chain.held[1]);
-        row(&shorten(&chain.code), &both);
+        row(&shorten_code(&chain.code), &both);
     }
     let (idle, loaded) = (sum(&|chain| &chain.held[0]), sum(&|chain| &chain.held[1]));
     let mut all = idle.clone();
@@ -172,56 +172,52 @@ fn print(lab: &mut Lab, chains: &[KnownChain]) {
         row(name, coverage);
     }
     for (what, coverage) in [("intervals contain the truth", &all), ("A/A differences contain zero", &same)] {
-        for (level, share) in coverage.shares().into_iter().enumerate() {
-            let text = format!("{what} at {:.0} %", 100.0 * LEVELS[level]);
-            let figure = format!("{:.1} % of {}", 100.0 * share, coverage.given());
-            lab.demand(&text, coverage.calibrated(level), figure);
+        for (level, share) in coverage.held_shares().into_iter().enumerate() {
+            let text = format!("{what} at {:.0} %", 100.0 * COVERAGE_LEVELS[level]);
+            let figure = format!("{:.1} % of {}", 100.0 * share, coverage.count_given());
+            lab.record_demand(&text, coverage.is_calibrated(level), figure);
         }
     }
 }
 
 /// The instrument's error, fitted on each half of the chains and proved on the other.
-fn held_out(lab: &mut Lab, chains: &[KnownChain]) {
+fn check_held_out(lab: &mut Lab, chains: &[KnownChain]) {
     let half = |first: usize| chains.iter().skip(first).step_by(2).map(|chain| &chain.readings);
     println!("\n{:<44} {:>8} {:>8}", "the instrument's error, in core cycles", "fitted", "held out");
     let (mut inside, mut all) = (0, 0);
     for fit in [0, 1] {
-        let (Some(here), Some(there)) = (fitted(half(fit)), fitted(half(1 - fit))) else { continue };
-        println!(
-            "{:<44} {here:>8.2} {there:>8.2}",
-            ["odd chains, proved on even", "the other way round"][fit]
-        );
-        let (hold, count) = held(half(1 - fit), here);
+        let (Some(here), Some(there)) = (fit_instrument_error(half(fit)), fit_instrument_error(half(1 - fit))) else {
+            continue;
+        };
+        println!("{:<44} {here:>8.2} {there:>8.2}", ["odd chains, proved on even", "the other way round"][fit]);
+        let (hold, count) = count_held(half(1 - fit), here);
         inside += hold;
         all += count;
     }
     let share = inside as f64 / f64::max(all as f64, 1.0);
     let text = "chains hold the truth at 95 % with the instrument's error of other chains";
     let figure = format!("{:.1} % of {all}; this program allows for {INSTRUMENT_CYCLES}", 100.0 * share);
-    lab.demand(text, calibrated(LEVELS[2], inside, all), figure);
+    lab.record_demand(text, check_calibration(COVERAGE_LEVELS[2], inside, all), figure);
 }
 
 /// Snippets of thousands of cycles, with the precision that is demanded of them.
-fn long_snippets(lab: &mut Lab) -> Outcome {
-    println!(
-        "\n{:<32} {:>7} {:>11} {:>15} {:>15}",
-        "long snippet", "truth", "read", "relative half", "default budget"
-    );
+fn check_long_snippets(lab: &mut Lab) -> SectionResult {
+    println!("\n{:<32} {:>7} {:>11} {:>15} {:>15}", "long snippet", "truth", "read", "relative half", "default budget");
     let (mut worst, mut right) = (0.0_f64, true);
     for (name, one, copies, cycles) in [
         ("1000 imul in a chain", "imul rax, rax; ", 1000, 3.0),
         ("3000 add in a chain", "add rax, rbx; ", 3000, 1.0),
         ("1500 lea in a chain", "lea rax, [rax+rbx]; ", 1500, 1.0),
     ] {
-        let Some(snippet) = lab.snippet(&one.repeat(copies), "")? else { continue };
+        let Some(snippet) = lab.assemble_snippet(&one.repeat(copies), "")? else { continue };
         let truth = copies as f64 * cycles;
-        let relative = |run: &Run| {
+        let relative = |run: &RunOutcome| {
             let cost = run.estimate()?.cost;
             Some((cost.value, cost.half_width() / cost.value))
         };
-        let default = lab.measure(&snippet, &Request::default())?;
+        let default = lab.measure(&snippet, &RunRequest::default())?;
         let precision = Some(Precision { cycles: 0.0, share: 1e-4, cap: None });
-        let precise = Request { precision, budget: Some(Duration::from_secs(2)), ..Request::default() };
+        let precise = RunRequest { precision, budget: Some(Duration::from_secs(2)), ..RunRequest::default() };
         let run = lab.measure(&snippet, &precise)?;
         let (value, share) = relative(&run).unwrap_or((f64::NAN, f64::INFINITY));
         worst = worst.max(share);
@@ -230,6 +226,6 @@ fn long_snippets(lab: &mut Lab) -> Outcome {
         println!("{name:<32} {truth:>7} {value:>11.3} {share:>15.2e} {default:>15.2e}");
     }
     let figure = format!("{worst:.2e} at worst with `--interval 0.01% --budget 2`");
-    lab.demand("long snippets: relative half width at most 0.0001", Some(worst <= 1e-4 && right), figure);
+    lab.record_demand("long snippets: relative half width at most 0.0001", Some(worst <= 1e-4 && right), figure);
     Ok(())
 }

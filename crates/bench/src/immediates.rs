@@ -4,18 +4,18 @@
 //! of independent copies, and of a chain. It shares neither programs nor rules with the tables. Nothing here says what a
 //! constant costs: which of them matter on this CPU is what the two ways are asked.
 
-use crate::lab::{Lab, Outcome};
+use crate::lab::{Lab, SectionResult};
 use cyclescope::asm;
-use cyclescope::asm::forms::{self, Form};
-use cyclescope::measure::imul_latency;
-use cyclescope::run::Request;
+use cyclescope::asm::forms::{self, InstructionForm};
+use cyclescope::measure::resolve_imul_latency;
+use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
-use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::constants::Constant;
-use cyclescope::study::instr::forms::operands::encode;
-use cyclescope::study::instr::forms::wanted::WantedForm;
-use cyclescope::study::instr::rows::row::Row;
-use cyclescope::study::instr::survey::Survey;
+use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
+use cyclescope::study::instr::forms::encoded_constant::EncodedConstant;
+use cyclescope::study::instr::forms::form_anatomy::encode_instructions;
+use cyclescope::study::instr::forms::target_form::TargetForm;
+use cyclescope::study::instr::rows::instr_row::InstrRow;
+use cyclescope::study::instr::survey::FormSurvey;
 use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use iced_x86::{Code, Instruction};
 
@@ -27,23 +27,23 @@ const SHARE: f64 = 0.06;
 const CYCLES: f64 = 0.02;
 const CHAIN_CYCLES: f64 = 0.25;
 /// Forms of the list that this CPU must have for the demand to be judged.
-const ENOUGH: usize = 40;
+const MIN_FORMS: usize = 40;
 
 /// A line of the list.
 #[derive(Debug)]
-struct Listed {
+struct ImmediateCase {
     operands: &'static str,
     copies: &'static str,
     chain: &'static str,
     /// From where to where the chain goes.
     pair: Option<(&'static str, &'static str)>,
-    constants: Vec<Constant>,
+    constants: Vec<EncodedConstant>,
 }
 
 /// What was found out in one of the two ways about a constant: rate and latency other than with the general one.
-type Found = [bool; 2];
+type ConstantEffect = [bool; 2];
 
-fn number(text: &str) -> Option<i64> {
+fn parse_number(text: &str) -> Option<i64> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let value = match digits.strip_prefix("0x") {
         Some(digits) => i64::from_str_radix(digits, 16).ok()?,
@@ -52,68 +52,74 @@ fn number(text: &str) -> Option<i64> {
     Some(sign * value)
 }
 
-fn list() -> Vec<Listed> {
+fn parse_list() -> Vec<ImmediateCase> {
     let lines = include_str!("immediates.txt").lines().filter(|line| !line.starts_with('#'));
     let read = |line: &'static str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let [operands, copies, chain, pair, constants] = cells[..] else { return None };
         let (kind, values) = constants.split_once(' ')?;
-        let values: Vec<i64> = values.split_whitespace().map(number).collect::<Option<_>>()?;
+        let values: Vec<i64> = values.split_whitespace().map(parse_number).collect::<Option<_>>()?;
         let constant = |value: i64| match kind {
-            "immediate" => Some(Constant::Immediate(value)),
-            "scale" => Some(Constant::Scale(value as u32)),
-            "displacement" => Some(Constant::Displacement(value as i32)),
+            "immediate" => Some(EncodedConstant::Immediate(value)),
+            "scale" => Some(EncodedConstant::Scale(value as u32)),
+            "displacement" => Some(EncodedConstant::Displacement(value as i32)),
             _ => None,
         };
         let constants = values.into_iter().map(constant).collect::<Option<_>>()?;
-        Some(Listed { operands, copies, chain, pair: pair.split_once(' '), constants })
+        Some(ImmediateCase { operands, copies, chain, pair: pair.split_once(' '), constants })
     };
     lines.map(|line| read(line).unwrap_or_else(|| panic!("a line of five cells: {line}"))).collect()
 }
 
-impl Listed {
+impl ImmediateCase {
     /// The text with the general constant.
-    fn text(&self, template: &str) -> String {
+    fn fill_template(&self, template: &str) -> String {
         match self.constants[0] {
-            Constant::Immediate(value) if value < 0 => template.replace('#', &format!("-{:#x}", -value)),
-            Constant::Immediate(value) => template.replace('#', &format!("{value:#x}")),
+            EncodedConstant::Immediate(value) if value < 0 => template.replace('#', &format!("-{:#x}", -value)),
+            EncodedConstant::Immediate(value) => template.replace('#', &format!("{value:#x}")),
             _ => template.to_string(),
         }
     }
 
     /// Independent copies.
-    fn copies(&self) -> String {
+    fn independent_copies(&self) -> String {
         let first = if self.copies.contains("17") { 20 } else { 0 };
         let first = if self.copies.contains(" r@") { 8 } else { first };
-        let one = |copy: usize| self.text(self.copies).replace('@', &(first + copy).to_string());
+        let one = |copy: usize| self.fill_template(self.copies).replace('@', &(first + copy).to_string());
         (0..COPIES).map(one).collect::<Vec<_>>().join("; ")
     }
 
     /// The instruction and the form of it that tables have a row for.
-    fn form(&self) -> (Code, Form) {
-        let listing = asm::parse(&self.copies()).unwrap_or_else(|error| panic!("{}: {error}", self.copies));
+    fn find_form(&self) -> (Code, InstructionForm) {
+        let listing =
+            asm::parse_assembly(&self.independent_copies()).unwrap_or_else(|error| panic!("{}: {error}", self.copies));
         let code = listing.instructions()[0].code();
-        let is_it = |form: &Form| form.code == code && form.operands() == self.operands;
-        (code, forms::all().find(is_it).unwrap_or_else(|| panic!("{code:?} has no {}", self.operands)))
+        let is_it = |form: &InstructionForm| form.code == code && form.describe_operands() == self.operands;
+        (code, forms::all_forms().find(is_it).unwrap_or_else(|| panic!("{code:?} has no {}", self.operands)))
     }
 
     /// A snippet with another constant in all instances.
-    fn snippet(&self, lab: &Lab, text: &str, constant: Constant) -> Outcome<Option<Snippet>> {
-        let Some(general) = lab.snippet(text, "")? else { return Ok(None) };
+    fn snippet_with_constant(
+        &self,
+        lab: &Lab,
+        text: &str,
+        constant: EncodedConstant,
+    ) -> SectionResult<Option<Snippet>> {
+        let Some(general) = lab.assemble_snippet(text, "")? else { return Ok(None) };
         let listing = asm::Listing::from_bytes(general.code());
-        let put = |one: &Instruction| constant.put(one);
+        let put = |one: &Instruction| constant.apply_to(one);
         let Some(instances) = listing.instructions().iter().map(put).collect::<Option<Vec<_>>>() else {
             return Err(format!("{text} has no {constant}").into());
         };
-        Ok(encode(&instances).map(|code| Snippet::new(code, Vec::new(), "")))
+        Ok(encode_instructions(&instances).map(|code| Snippet::new(code, Vec::new(), "")))
     }
 
     /// Costs with each constant by measurements of their own; none where this CPU lacks the instruction.
-    fn alone(&self, lab: &mut Lab, text: &str, instances: usize) -> Outcome<Option<Vec<[f64; 2]>>> {
+    fn measure_constants(&self, lab: &mut Lab, text: &str, instances: usize) -> SectionResult<Option<Vec<[f64; 2]>>> {
         let mut costs = Vec::new();
         for constant in &self.constants {
-            let Some(snippet) = self.snippet(lab, text, *constant)? else { return Ok(None) };
-            let run = lab.measure(&snippet, &Request::default())?;
+            let Some(snippet) = self.snippet_with_constant(lab, text, *constant)? else { return Ok(None) };
+            let run = lab.measure(&snippet, &RunRequest::default())?;
             let cost = run.estimate().map(|found| [found.cost.value, found.cost.half_width()]);
             costs.push(cost.unwrap_or([f64::NAN, 0.0]).map(|cycles| cycles / instances as f64));
         }
@@ -122,13 +128,13 @@ impl Listed {
 }
 
 /// Whether two costs differ.
-fn differ(one: [f64; 2], other: [f64; 2], cycles: f64) -> bool {
+fn costs_differ(one: [f64; 2], other: [f64; 2], cycles: f64) -> bool {
     let least = cycles.max(SHARE * one[0].min(other[0])) + one[1] + other[1];
     (one[0] - other[0]).abs() > least
 }
 
 /// What a row says of a constant.
-fn told(row: &Row, listed: &Listed, constant: Constant) -> Found {
+fn read_row_effect(row: &InstrRow, listed: &ImmediateCase, constant: EncodedConstant) -> ConstantEffect {
     let name = constant.to_string();
     let mut rates = row.throughput.iter().flat_map(|throughput| &throughput.variants);
     let mut latencies = row.latency.iter().filter(|latency| latency.variant.as_ref() == Some(&name));
@@ -140,32 +146,34 @@ fn told(row: &Row, listed: &Listed, constant: Constant) -> Found {
 }
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
-    let list = list();
-    let forms: Vec<WantedForm> = list.iter().map(|listed| WantedForm::from(listed.form().1)).collect();
-    let plan = lab.plan(&Request::default())?;
-    let mut executor = lab.executor()?;
-    let imul_latency = imul_latency(&mut executor, &plan)?;
+pub fn check_immediates(lab: &mut Lab) -> SectionResult {
+    let list = parse_list();
+    let forms: Vec<TargetForm> = list.iter().map(|listed| TargetForm::from(listed.find_form().1)).collect();
+    let plan = lab.make_plan(&RunRequest::default())?;
+    let mut executor = lab.spawn_executor()?;
+    let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
     let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
-    let settings = SurveySettings { effort: Effort::FULL, seed: plan.seed, confidence: plan.confidence };
+    let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
     let features = lab.machine.features.clone();
-    let survey = Survey::new(timing, &mut executor, &features, forms, settings)?;
+    let survey = FormSurvey::new(timing, &mut executor, &features, forms, settings)?;
     let mut rows = Vec::new();
     for form in 0..list.len() {
-        rows.push(survey.settle(&mut executor, form)?.0);
+        rows.push(survey.settle_form(&mut executor, form)?.0);
     }
     drop(executor);
     let (mut forms, mut constants, mut matter, mut missed, mut wrong) = (0, 0, 0, 0, 0);
     for (listed, row) in list.iter().zip(&rows) {
-        let Some(rates) = listed.alone(lab, &listed.copies(), COPIES)? else { continue };
-        let chain = listed.text(listed.chain);
-        let chains = if chain.is_empty() { None } else { listed.alone(lab, &chain, 1)? };
+        let Some(rates) = listed.measure_constants(lab, &listed.independent_copies(), COPIES)? else {
+            continue;
+        };
+        let chain = listed.fill_template(listed.chain);
+        let chains = if chain.is_empty() { None } else { listed.measure_constants(lab, &chain, 1)? };
         forms += 1;
         println!("{} {}", row.code, row.operands);
         for (at, constant) in listed.constants.iter().enumerate() {
             let chain = chains.as_ref().map_or([[f64::NAN, 0.0]; 2], |chains| [chains[0], chains[at]]);
-            let measured = [differ(rates[0], rates[at], CYCLES), differ(chain[0], chain[1], CHAIN_CYCLES)];
-            let told = told(row, listed, *constant);
+            let measured = [costs_differ(rates[0], rates[at], CYCLES), costs_differ(chain[0], chain[1], CHAIN_CYCLES)];
+            let told = read_row_effect(row, listed, *constant);
             let word = match () {
                 _ if at == 0 => "the headline's",
                 _ if measured == told && measured.contains(&true) => "found",
@@ -189,11 +197,11 @@ pub fn run(lab: &mut Lab) -> Outcome {
             );
         }
     }
-    let judged = forms >= ENOUGH;
+    let judged = forms >= MIN_FORMS;
     let figure = format!("{} of {matter}; {constants} constants of {forms} forms", matter - missed);
-    lab.demand("constants that matter are found by tables", judged.then_some(missed == 0), figure);
+    lab.record_demand("constants that matter are found by tables", judged.then_some(missed == 0), figure);
     let text = "no table has a difference that measurements alone do not show";
-    lab.demand(text, judged.then_some(wrong == 0), format!("{wrong} of {constants}"));
+    lab.record_demand(text, judged.then_some(wrong == 0), format!("{wrong} of {constants}"));
     Ok(())
 }
 
@@ -203,25 +211,28 @@ mod tests {
 
     #[test]
     fn the_list_is_long_enough_and_begins_with_what_rows_have() {
-        let list = list();
-        assert!(list.len() >= ENOUGH, "{}", list.len());
+        let list = parse_list();
+        assert!(list.len() >= MIN_FORMS, "{}", list.len());
         for listed in &list {
-            let anatomy = WantedForm::from(listed.form().1).anatomy().unwrap();
+            let anatomy = TargetForm::from(listed.find_form().1).anatomy().unwrap();
             assert_eq!(anatomy.constants.first(), listed.constants.first(), "{listed:?}");
             for constant in &listed.constants {
                 assert!(anatomy.constants.contains(constant), "{listed:?}: {constant}");
             }
-            assert!(listed.chain.is_empty() || asm::parse(&listed.text(listed.chain)).is_ok(), "{listed:?}");
+            assert!(
+                listed.chain.is_empty() || asm::parse_assembly(&listed.fill_template(listed.chain)).is_ok(),
+                "{listed:?}"
+            );
         }
     }
 
     #[test]
     fn costs_differ_beyond_their_intervals() {
         assert!(
-            differ([0.25, 0.001], [0.333, 0.001], CYCLES) && differ([3.0, 0.01], [4.0, 0.01], CHAIN_CYCLES)
+            costs_differ([0.25, 0.001], [0.333, 0.001], CYCLES) && costs_differ([3.0, 0.01], [4.0, 0.01], CHAIN_CYCLES)
         );
         assert!(
-            !differ([0.25, 0.05], [0.333, 0.05], CYCLES) && !differ([3.0, 0.01], [3.1, 0.01], CHAIN_CYCLES)
+            !costs_differ([0.25, 0.05], [0.333, 0.05], CYCLES) && !costs_differ([3.0, 0.01], [3.1, 0.01], CHAIN_CYCLES)
         );
     }
 }

@@ -1,16 +1,16 @@
 //! Tables of instructions: how long they take, whether two say the same, and whether a busy loop changes them.
 
-use crate::lab::{Lab, Load, Outcome};
+use crate::lab::{Lab, LoadCondition, SectionResult};
 use cyclescope::asm::forms;
-use cyclescope::measure::imul_latency;
-use cyclescope::run::Request;
-use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::wanted::WantedForm;
-use cyclescope::study::instr::rows::row::Row;
-use cyclescope::study::instr::survey::{Event, Known, Survey};
+use cyclescope::measure::resolve_imul_latency;
+use cyclescope::run::RunRequest;
+use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
+use cyclescope::study::instr::forms::target_form::TargetForm;
+use cyclescope::study::instr::rows::instr_row::InstrRow;
+use cyclescope::study::instr::survey::{FormSurvey, SurveyEvent, SurveyState};
 use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
-use cyclescope::study::instr::tables::compare::{Comparison, Kind, Tolerance, against_results};
-use cyclescope::study::instr::tables::summary::Summary;
+use cyclescope::study::instr::tables::compare::{QuantityKind, TableComparison, Tolerance, compare_results};
+use cyclescope::study::instr::tables::summary::SurveySummary;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -25,62 +25,61 @@ const SAME_SHARE: f64 = 0.99;
 const SAME_SHARE_BUSY: f64 = 0.98;
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
-    let quick = table(lab, "quick", Effort::QUICK, QUICK_SECONDS)?;
-    let first = table(lab, "default", Effort::FULL, FULL_SECONDS)?;
-    let second = table(lab, "default", Effort::FULL, FULL_SECONDS)?;
-    let neighbour = lab.load(Load::Busy)?;
+pub fn check_tables(lab: &mut Lab) -> SectionResult {
+    let quick = measure_table(lab, "quick", SurveyEffort::QUICK, QUICK_SECONDS)?;
+    let first = measure_table(lab, "default", SurveyEffort::FULL, FULL_SECONDS)?;
+    let second = measure_table(lab, "default", SurveyEffort::FULL, FULL_SECONDS)?;
+    let neighbour = lab.start_load(LoadCondition::Busy)?;
     // Half of the time is the loop's.
-    let busy = table(lab, "default, beside a busy loop", Effort::FULL, 2.0 * FULL_SECONDS)?;
+    let busy = measure_table(lab, "default, beside a busy loop", SurveyEffort::FULL, 2.0 * FULL_SECONDS)?;
     drop(neighbour);
-    let agrees = |rows: &[Row]| against_results(&first, rows, Tolerance::RESULTS);
-    demand(lab, "two default tables agree", &agrees(&second), Some(SAME_SHARE));
-    demand(lab, "one beside a busy loop agrees", &agrees(&busy), Some(SAME_SHARE_BUSY));
-    demand(lab, "a quick table agrees", &agrees(&quick), None);
+    let agrees = |rows: &[InstrRow]| compare_results(&first, rows, Tolerance::RESULTS);
+    demand_agreement(lab, "two default tables agree", &agrees(&second), Some(SAME_SHARE));
+    demand_agreement(lab, "one beside a busy loop agrees", &agrees(&busy), Some(SAME_SHARE_BUSY));
+    demand_agreement(lab, "a quick table agrees", &agrees(&quick), None);
     Ok(())
 }
 
 /// One table of all forms.
-fn table(lab: &mut Lab, name: &str, effort: Effort, limit: f64) -> Outcome<Vec<Row>> {
+fn measure_table(lab: &mut Lab, name: &str, effort: SurveyEffort, limit: f64) -> SectionResult<Vec<InstrRow>> {
     let started = Instant::now();
-    let plan = lab.plan(&Request::default())?;
-    let mut executor = lab.executor()?;
-    let imul_latency = imul_latency(&mut executor, &plan)?;
-    let forms: Vec<WantedForm> = forms::all().map(WantedForm::from).collect();
+    let plan = lab.make_plan(&RunRequest::default())?;
+    let mut executor = lab.spawn_executor()?;
+    let imul_latency = resolve_imul_latency(&mut executor, &plan)?;
+    let forms: Vec<TargetForm> = forms::all_forms().map(TargetForm::from).collect();
     let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
     let settings = SurveySettings { effort, seed: plan.seed, confidence: plan.confidence };
-    let survey = Survey::new(timing, &mut executor, &lab.machine.features, forms, settings)?;
+    let survey = FormSurvey::new(timing, &mut executor, &lab.machine.features, forms, settings)?;
     let mut rows = Vec::new();
-    survey.run(&mut executor, Known::default(), &mut |event, _| {
-        if let Event::Row(row) = event {
+    survey.run(&mut executor, SurveyState::default(), &mut |event, _| {
+        if let SurveyEvent::Row(row) = event {
             rows.push(*row);
         }
         ControlFlow::Continue(())
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    let all = Summary::of(&rows).all;
+    let all = SurveySummary::from_rows(&rows).all;
     println!(
         "{name}: {} forms measured, {} skipped, {} failed in {seconds:.0} s; {} exact, {} sum, {} upper",
         all.measured, all.skipped, all.failed, all.exact, all.sum, all.upper
     );
     let text = format!("a table takes at most {limit:.0} s, {name}");
-    lab.demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
-    let had = |row: &&Row| !matches!(row.reason.as_deref(), Some("unsupported" | "privileged"));
+    lab.record_demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
+    let had = |row: &&InstrRow| !matches!(row.reason.as_deref(), Some("unsupported" | "privileged"));
     let tried = rows.iter().filter(had).count();
     let reasons = rows.iter().filter(had).filter(|row| row.reason.is_some()).count() - all.failed as usize;
-    for (what, count, most) in [
-        ("fail", all.failed as usize, FAILED_SHARE),
-        ("are skipped though the CPU has them", reasons, SKIPPED_SHARE),
-    ] {
+    for (what, count, most) in
+        [("fail", all.failed as usize, FAILED_SHARE), ("are skipped though the CPU has them", reasons, SKIPPED_SHARE)]
+    {
         let text = format!("at most {} % of the forms {what}, {name}", 100.0 * most);
         let figure = format!("{count} of {tried}");
-        lab.demand(&text, Some(count as f64 <= most * tried as f64), figure);
+        lab.record_demand(&text, Some(count as f64 <= most * tried as f64), figure);
     }
     Ok(rows)
 }
 
 /// Whether so large a share of all values agrees; without a share the figures only.
-fn demand(lab: &mut Lab, text: &str, comparison: &Comparison, least: Option<f64>) {
+fn demand_agreement(lab: &mut Lab, text: &str, comparison: &TableComparison, least: Option<f64>) {
     let (mut same, mut all) = (0, 0);
     let mut parts = Vec::new();
     for tally in &comparison.quantities {
@@ -88,10 +87,10 @@ fn demand(lab: &mut Lab, text: &str, comparison: &Comparison, least: Option<f64>
         same += tally.agree;
         all += both;
         let name = match tally.kind {
-            Kind::LatencyExact => "exact latencies",
-            Kind::LatencySum => "sums",
-            Kind::LatencyUpper => "upper bounds",
-            Kind::Throughput => "throughput",
+            QuantityKind::LatencyExact => "exact latencies",
+            QuantityKind::LatencySum => "sums",
+            QuantityKind::LatencyUpper => "upper bounds",
+            QuantityKind::Throughput => "throughput",
         };
         let overlap = 100.0 * tally.overlap as f64 / tally.intervals.max(1) as f64;
         let share = 100.0 * tally.agree as f64 / both.max(1) as f64;
@@ -104,5 +103,5 @@ fn demand(lab: &mut Lab, text: &str, comparison: &Comparison, least: Option<f64>
         Some(least) => format!("{text} in {:.0} % of the values", 100.0 * least),
         None => text.to_string(),
     };
-    lab.demand(&text, least.map(|least| share >= least), figure);
+    lab.record_demand(&text, least.map(|least| share >= least), figure);
 }

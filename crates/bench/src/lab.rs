@@ -1,18 +1,18 @@
 //! What every section needs: the machine, measurements as `cyclescope run` makes them, and a list of demands.
 
-use crate::busy::Busy;
-use crate::options::Options;
+use crate::busy_loop::BusyLoop;
+use crate::options::BenchOptions;
 use cyclescope::asm;
-use cyclescope::executor::user::{User, UserOptions, capabilities};
+use cyclescope::executor::user::{UserExecutor, UserOptions, user_capabilities};
 use cyclescope::machine::Machine;
 use cyclescope::measure::Plan;
 use cyclescope::random::Random;
-use cyclescope::run::{Request, Run, run};
+use cyclescope::run::{RunOutcome, RunRequest, run_snippet};
 use cyclescope::snippet::Snippet;
 use std::error::Error;
 
 /// What a section ends with: a failure only where nothing could be measured at all.
-pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+pub type SectionResult<T = ()> = Result<T, Box<dyn Error>>;
 
 /// A demand of the project and whether it is met here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,22 +27,22 @@ pub struct Demand {
 
 /// Whether a busy loop runs on the CPU that is measured on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Load {
+pub enum LoadCondition {
     /// Nothing of ours runs beside the measurement.
     Idle,
     /// One busy loop is pinned to the same CPU.
     Busy,
 }
 
-impl Load {
+impl LoadCondition {
     /// Both conditions.
-    pub const BOTH: [Load; 2] = [Load::Idle, Load::Busy];
+    pub const BOTH: [LoadCondition; 2] = [LoadCondition::Idle, LoadCondition::Busy];
 
     /// The condition's name.
     pub fn name(self) -> &'static str {
         match self {
-            Load::Idle => "idle",
-            Load::Busy => "loaded",
+            LoadCondition::Idle => "idle",
+            LoadCondition::Busy => "loaded",
         }
     }
 }
@@ -50,7 +50,7 @@ impl Load {
 /// The machine and what was found on it.
 pub struct Lab {
     /// What was asked for.
-    pub options: Options,
+    pub options: BenchOptions,
     /// The machine's facts.
     pub machine: Machine,
     /// The CPU that is measured on.
@@ -62,7 +62,7 @@ pub struct Lab {
 
 impl Lab {
     /// Detects the machine.
-    pub fn new(options: Options) -> Outcome<Lab> {
+    pub fn new(options: BenchOptions) -> SectionResult<Lab> {
         let machine = match options.cpu {
             Some(cpu) => Machine::detect_on(cpu)?,
             None => Machine::detect(),
@@ -78,47 +78,47 @@ impl Lab {
     }
 
     /// Assembles a snippet; none where this CPU lacks an instruction of it.
-    pub fn snippet(&self, code: &str, init: &str) -> Outcome<Option<Snippet>> {
-        let (listing, before) = (asm::parse(code)?, asm::parse(init)?);
+    pub fn assemble_snippet(&self, code: &str, init: &str) -> SectionResult<Option<Snippet>> {
+        let (listing, before) = (asm::parse_assembly(code)?, asm::parse_assembly(init)?);
         let mut instructions = listing.instructions().iter().chain(before.instructions());
-        let runs = instructions.all(|one| self.machine.features.require(asm::features(one)).is_ok());
+        let runs = instructions.all(|one| self.machine.features.require(asm::required_features(one)).is_ok());
         Ok(runs.then(|| Snippet::new(listing.bytes().to_vec(), before.bytes().to_vec(), code)))
     }
 
     /// An executor as `run` makes it.
-    pub fn executor(&self) -> Outcome<User> {
+    pub fn spawn_executor(&self) -> SectionResult<UserExecutor> {
         let options = UserOptions { cpu: self.cpu, ..UserOptions::default() };
-        Ok(User::spawn_on(self.machine.clone(), &options)?)
+        Ok(UserExecutor::spawn_on(self.machine.clone(), &options)?)
     }
 
     /// A plan with a seed of its own.
-    pub fn plan(&mut self, request: &Request) -> Outcome<Plan> {
-        let seed = self.seed();
-        Ok(Request { seed, ..request.clone() }.plan(&capabilities(&self.machine), &self.machine)?)
+    pub fn make_plan(&mut self, request: &RunRequest) -> SectionResult<Plan> {
+        let seed = self.next_seed();
+        Ok(RunRequest { seed, ..request.clone() }.make_plan(&user_capabilities(&self.machine), &self.machine)?)
     }
 
     /// The next seed.
-    pub fn seed(&mut self) -> u64 {
-        self.random.bits() >> 11
+    pub fn next_seed(&mut self) -> u64 {
+        self.random.next_bits() >> 11
     }
 
     /// One whole measurement as `cyclescope run` makes it, a worker of its own included.
-    pub fn measure(&mut self, snippet: &Snippet, request: &Request) -> Outcome<Run> {
-        let plan = self.plan(request)?;
-        let mut executor = self.executor()?;
-        Ok(run(&mut executor, snippet, &plan, request.asked())?)
+    pub fn measure(&mut self, snippet: &Snippet, request: &RunRequest) -> SectionResult<RunOutcome> {
+        let plan = self.make_plan(request)?;
+        let mut executor = self.spawn_executor()?;
+        Ok(run_snippet(&mut executor, snippet, &plan, request.required_precision())?)
     }
 
     /// Brings a condition about, for as long as the answer lives.
-    pub fn load(&self, load: Load) -> Outcome<Option<Busy>> {
+    pub fn start_load(&self, load: LoadCondition) -> SectionResult<Option<BusyLoop>> {
         Ok(match load {
-            Load::Idle => None,
-            Load::Busy => Some(Busy::start(self.cpu)?),
+            LoadCondition::Idle => None,
+            LoadCondition::Busy => Some(BusyLoop::start(self.cpu)?),
         })
     }
 
     /// Notes whether a demand is met.
-    pub fn demand(&mut self, text: &str, met: Option<bool>, figure: String) {
+    pub fn record_demand(&mut self, text: &str, met: Option<bool>, figure: String) {
         self.demands.push(Demand { text: text.to_string(), met, figure });
     }
 }

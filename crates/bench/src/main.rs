@@ -7,64 +7,88 @@
 
 mod ab;
 mod additivity;
-mod busy;
+mod busy_loop;
+mod cost_table;
 mod costs;
 mod coverage;
 mod evaluate;
 mod immediates;
 mod instr;
-mod instrument;
+mod instrument_error;
 mod lab;
 mod marker;
 mod options;
 mod report;
 mod rivals;
 mod speed;
-mod table;
 mod tally;
 mod traps;
 
 use clap::Parser;
-use lab::{Demand, Lab, Outcome};
-use options::Options;
+use lab::{Demand, Lab, SectionResult};
+use options::BenchOptions;
 use std::process::ExitCode;
 
 /// A part of the program that can be run alone.
-struct Section {
+struct BenchSection {
     name: &'static str,
     proves: &'static str,
-    run: fn(&mut Lab) -> Outcome,
+    run: fn(&mut Lab) -> SectionResult,
 }
 
 /// All sections, in the order in which they run.
-const SECTIONS: &[Section] = &[
-    Section { name: "costs", proves: "known costs are read, idle and beside a busy loop", run: costs::run },
-    Section { name: "coverage", proves: "intervals have their stated coverage", run: coverage::run },
-    Section { name: "additivity", proves: "k more additions cost k more cycles", run: additivity::run },
-    Section { name: "traps", proves: "what is hard to measure is right or refused", run: traps::run },
-    Section { name: "speed", proves: "how long a measurement takes, and which part of it", run: speed::run },
-    Section { name: "evaluate", proves: "timing methods get the same verdict each time", run: evaluate::run },
-    Section {
+const SECTIONS: &[BenchSection] = &[
+    BenchSection {
+        name: "costs",
+        proves: "known costs are read, idle and beside a busy loop",
+        run: costs::check_known_costs,
+    },
+    BenchSection { name: "coverage", proves: "intervals have their stated coverage", run: coverage::check_coverage },
+    BenchSection {
+        name: "additivity",
+        proves: "k more additions cost k more cycles",
+        run: additivity::check_additivity,
+    },
+    BenchSection { name: "traps", proves: "what is hard to measure is right or refused", run: traps::check_traps },
+    BenchSection {
+        name: "speed",
+        proves: "how long a measurement takes, and which part of it",
+        run: speed::check_speed,
+    },
+    BenchSection {
+        name: "evaluate",
+        proves: "timing methods get the same verdict each time",
+        run: evaluate::check_evaluation,
+    },
+    BenchSection {
         name: "immediates",
         proves: "tables find the constants in code that matter, and no others",
-        run: immediates::run,
+        run: immediates::check_immediates,
     },
-    Section { name: "instr", proves: "tables of instructions say the same each time", run: instr::run },
-    Section { name: "marker", proves: "surveys of markers say the same each time", run: marker::run },
-    Section { name: "ab", proves: "programs are told to differ where they do, and only there", run: ab::run },
-    Section { name: "rivals", proves: "how other ways of timing read the same function", run: rivals::run },
+    BenchSection { name: "instr", proves: "tables of instructions say the same each time", run: instr::check_tables },
+    BenchSection { name: "marker", proves: "surveys of markers say the same each time", run: marker::check_markers },
+    BenchSection {
+        name: "ab",
+        proves: "programs are told to differ where they do, and only there",
+        run: ab::check_comparisons,
+    },
+    BenchSection {
+        name: "rivals",
+        proves: "how other ways of timing read the same function",
+        run: rivals::compare_rivals,
+    },
 ];
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = BenchOptions::parse();
     if options.list {
         for section in SECTIONS {
             println!("{:<12}{}", section.name, section.proves);
         }
         return ExitCode::SUCCESS;
     }
-    match run(options) {
-        Ok(demands) => report::end(&demands),
+    match run_sections(options) {
+        Ok(demands) => report::print_missed(&demands),
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
@@ -72,7 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(options: Options) -> Outcome<Vec<Demand>> {
+fn run_sections(options: BenchOptions) -> SectionResult<Vec<Demand>> {
     let exists = |name: &String| SECTIONS.iter().any(|section| section.name == name);
     if let Some(name) = options.sections.iter().find(|name| !exists(name)) {
         return Err(format!("there is no section {name}; --list shows all").into());
@@ -85,6 +109,6 @@ fn run(options: Options) -> Outcome<Vec<Demand>> {
             (section.run)(&mut lab)?;
         }
     }
-    report::print(&lab);
+    report::print_report(&lab);
     Ok(lab.demands)
 }

@@ -1,20 +1,20 @@
 //! Markers: how long surveys take, whether three say the same, and what the loop without a marker costs over itself.
 
-use crate::lab::{Lab, Load, Outcome};
+use crate::lab::{Lab, LoadCondition, SectionResult};
 use cyclescope::executor::user::UserOptions;
-use cyclescope::measure::measure;
-use cyclescope::run::Request;
-use cyclescope::study::Record;
-use cyclescope::study::marker::compiled::Compiled;
-use cyclescope::study::marker::ledger::{Finding, aim};
+use cyclescope::measure::measure_cost;
+use cyclescope::run::RunRequest;
+use cyclescope::study::ResultRecord;
+use cyclescope::study::marker::compiled_design::CompiledDesign;
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::source::design::Enabling;
-use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan, survey};
+use cyclescope::study::marker::survey::{PROOF_LOOPS, VisitPlan, survey_cases};
 use cyclescope::study::marker::user::UserBench;
+use cyclescope::study::marker::visit_ledger::{CaseFinding, case_aim};
 use std::time::Instant;
 
 /// What the demands allow a survey of the two usual loops, a quick one, and one of all loops.
-const SECONDS: f64 = 60.0;
+const SURVEY_SECONDS: f64 = 60.0;
 const QUICK_SECONDS: f64 = 10.0;
 const ALL_SECONDS: f64 = 300.0;
 /// How often a survey of only the loop less itself is repeated.
@@ -24,41 +24,46 @@ const CONTROLS: u64 = 40;
 const HOLDS_ZERO: f64 = 0.93;
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
-    control(lab)?;
+pub fn check_markers(lab: &mut Lab) -> SectionResult {
+    check_control(lab)?;
     let usual = || context::ALL.iter().filter(|context| context.usual).map(|context| context.name);
     let usual: Vec<&str> = usual().collect();
     let all: Vec<&str> = context::ALL.iter().map(|context| context.name).collect();
-    table(lab, "quick", &usual, QUICK_SECONDS, VisitPlan::quick)?;
+    survey_markers(lab, "quick", &usual, QUICK_SECONDS, VisitPlan::quick)?;
     let mut three = Vec::new();
     for name in ["default, first", "default, second", "default, third"] {
-        three.push(table(lab, name, &usual, SECONDS, VisitPlan::new)?);
+        three.push(survey_markers(lab, name, &usual, SURVEY_SECONDS, VisitPlan::new)?);
     }
-    ranks(lab, "three surveys rank alike", &three);
-    let neighbour = lab.load(Load::Busy)?;
-    let busy = table(lab, "default, beside a busy loop", &usual, 2.0 * SECONDS, VisitPlan::new)?;
+    demand_same_ranks(lab, "three surveys rank alike", &three);
+    let neighbour = lab.start_load(LoadCondition::Busy)?;
+    let busy = survey_markers(lab, "default, beside a busy loop", &usual, 2.0 * SURVEY_SECONDS, VisitPlan::new)?;
     drop(neighbour);
-    ranks(lab, "one beside a busy loop ranks as the first", &[three.swap_remove(0), busy]);
-    let longer = |latency, seed| VisitPlan::new(latency, seed).over(context::ALL.len());
-    table(lab, "all loops", &all, ALL_SECONDS, longer)?;
+    demand_same_ranks(lab, "one beside a busy loop ranks as the first", &[three.swap_remove(0), busy]);
+    let longer = |latency, seed| VisitPlan::new(latency, seed).for_contexts(context::ALL.len());
+    survey_markers(lab, "all loops", &all, ALL_SECONDS, longer)?;
     Ok(())
 }
 
 /// What a survey needs to know: the latency of `imul`.
-fn imul_latency(lab: &mut Lab) -> Outcome<(f64, cyclescope::measure::Plan)> {
-    let plan = lab.plan(&Request::default())?;
+fn find_imul_latency(lab: &mut Lab) -> SectionResult<(f64, cyclescope::measure::Plan)> {
+    let plan = lab.make_plan(&RunRequest::default())?;
     let latency = match plan.imul_latency {
         Some(latency) => latency,
         None => {
-            let nop = lab.snippet("nop", "")?.ok_or("no CPU lacks a NOP")?;
-            measure(&mut lab.executor()?, &nop, &plan)?.acquisition.shape.imul_latency
+            let nop = lab.assemble_snippet("nop", "")?.ok_or("no CPU lacks a NOP")?;
+            measure_cost(&mut lab.spawn_executor()?, &nop, &plan)?.acquisition.shape.imul_latency
         }
     };
     Ok((latency, plan))
 }
 
-fn bench(lab: &mut Lab, designs: &[Compiled], contexts: &[&str], seed: u64) -> Outcome<(UserBench, f64)> {
-    let (latency, plan) = imul_latency(lab)?;
+fn open_bench(
+    lab: &mut Lab,
+    designs: &[CompiledDesign],
+    contexts: &[&str],
+    seed: u64,
+) -> SectionResult<(UserBench, f64)> {
+    let (latency, plan) = find_imul_latency(lab)?;
     let cpu = lab.machine.target.as_ref().map_or(0, |target| target.cpu as usize);
     let options = UserOptions { cpu, ..UserOptions::default() };
     let caches = &lab.machine.topology.caches;
@@ -70,13 +75,13 @@ fn bench(lab: &mut Lab, designs: &[Compiled], contexts: &[&str], seed: u64) -> O
 }
 
 /// The loop without a marker against a copy of itself, many times.
-fn control(lab: &mut Lab) -> Outcome {
-    let designs: Vec<Compiled> =
-        Compiled::built().into_iter().filter(|compiled| compiled.design.name == "none").collect();
+fn check_control(lab: &mut Lab) -> SectionResult {
+    let designs: Vec<CompiledDesign> =
+        CompiledDesign::list_built().into_iter().filter(|compiled| compiled.design.name == "none").collect();
     let (mut holds, mut all, mut placements, mut held) = (0, 0, 0, 0);
     for seed in 0..CONTROLS {
-        let (mut bench, latency) = bench(lab, &designs, &["empty", "memcpy"], seed)?;
-        for finding in survey(&mut bench, &VisitPlan::new(latency, seed), &mut Vec::<Record>::new())? {
+        let (mut bench, latency) = open_bench(lab, &designs, &["empty", "memcpy"], seed)?;
+        for finding in survey_cases(&mut bench, &VisitPlan::new(latency, seed), &mut Vec::<ResultRecord>::new())? {
             holds += usize::from(finding.cost.is_some_and(|cost| cost.contains(0.0)));
             all += 1;
             for placement in finding.placements.iter().flatten() {
@@ -89,25 +94,25 @@ fn control(lab: &mut Lab) -> Outcome {
     println!("the loop less itself costs nothing: {figure}");
     let share = f64::from(holds as u32) / f64::from(all.max(1));
     let text = format!("intervals of the loop less itself contain 0, {:.0} %", 100.0 * HOLDS_ZERO);
-    lab.demand(&text, Some(share >= HOLDS_ZERO), figure);
+    lab.record_demand(&text, Some(share >= HOLDS_ZERO), figure);
     Ok(())
 }
 
 /// One survey of all designs in all states.
-fn table(
+fn survey_markers(
     lab: &mut Lab,
     name: &str,
     contexts: &[&str],
     limit: f64,
     plan: fn(f64, u64) -> VisitPlan,
-) -> Outcome<Vec<Finding>> {
+) -> SectionResult<Vec<CaseFinding>> {
     let started = Instant::now();
     let seed = lab.options.seed;
-    let (mut bench, latency) = bench(lab, &Compiled::built(), contexts, seed)?;
-    let findings = survey(&mut bench, &plan(latency, seed), &mut Vec::<Record>::new())?;
+    let (mut bench, latency) = open_bench(lab, &CompiledDesign::list_built(), contexts, seed)?;
+    let findings = survey_cases(&mut bench, &plan(latency, seed), &mut Vec::<ResultRecord>::new())?;
     let seconds = started.elapsed().as_secs_f64();
     let text = format!("a survey of markers takes at most {limit:.0} s, {name}");
-    lab.demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
+    lab.record_demand(&text, Some(seconds <= limit), format!("{seconds:.1} s"));
     let wrong = findings.iter().filter(|finding| {
         // What an indirect call has for a dormant marker is a call of an empty function.
         let calls = finding.case.state.enabled || finding.case.design.enabling == Enabling::Probe;
@@ -115,7 +120,7 @@ fn table(
         finding.hits.is_some_and(|hits| hits != expected)
     });
     let wrong = wrong.count();
-    lab.demand(
+    lab.record_demand(
         &format!("dormant markers call nothing and enabled ones each time, {name}"),
         Some(wrong == 0),
         format!("{wrong} of {} do not", findings.len()),
@@ -126,9 +131,9 @@ fn table(
         let (mut reached, mut dormant, mut placements, mut dormants) = (0, 0, 0, 0);
         for finding in of {
             for placement in &finding.placements {
-                let good = placement.as_ref().is_some_and(|placement| {
-                    placement.cost.half_width() <= aim(&finding.case, &placement.cost)
-                });
+                let good = placement
+                    .as_ref()
+                    .is_some_and(|placement| placement.cost.half_width() <= case_aim(&finding.case, &placement.cost));
                 reached += usize::from(good);
                 placements += 1;
                 if !finding.case.state.enabled {
@@ -141,20 +146,20 @@ fn table(
         println!("  {context}: differences as narrow as asked for: {figure}");
         let text = format!("differences in the loop {context} are as narrow as asked for, {name}");
         let demanded = name.starts_with("default, ") && !name.contains("busy");
-        lab.demand(&text, demanded.then_some(reached == placements), figure);
+        lab.record_demand(&text, demanded.then_some(reached == placements), figure);
     }
     Ok(findings)
 }
 
 /// Whether surveys rank all pairs of markers alike whose intervals don't overlap.
-fn ranks(lab: &mut Lab, text: &str, surveys: &[Vec<Finding>]) {
+fn demand_same_ranks(lab: &mut Lab, text: &str, surveys: &[Vec<CaseFinding>]) {
     let count = surveys[0].len();
     let (mut same, mut all) = (0, 0);
     for (one, other) in (0..count).flat_map(|one| (0..one).map(move |other| (one, other))) {
         if surveys[0][one].case.context != surveys[0][other].case.context {
             continue;
         }
-        let order = |findings: &Vec<Finding>| {
+        let order = |findings: &Vec<CaseFinding>| {
             let (one, other) = (findings[one].cost?, findings[other].cost?);
             (one.high < other.low || other.high < one.low).then_some(one.value < other.value)
         };
@@ -166,5 +171,5 @@ fn ranks(lab: &mut Lab, text: &str, surveys: &[Vec<Finding>]) {
     }
     let figure = format!("{same} of {all} pairs");
     println!("{text}: {figure}");
-    lab.demand(text, Some(same == all), figure);
+    lab.record_demand(text, Some(same == all), figure);
 }

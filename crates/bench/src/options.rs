@@ -5,7 +5,7 @@ use clap::Parser;
 /// Measures cyclescope itself and prints what it found.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "cyclescope-bench", version, max_term_width = 100)]
-pub struct Options {
+pub struct BenchOptions {
     /// Sections to run, in their order in the list [default: all]
     #[arg(value_name = "SECTION")]
     pub sections: Vec<String>,

@@ -5,34 +5,34 @@ use cyclescope::machine::Machine;
 use std::process::ExitCode;
 
 /// Prints the machine's facts and a line for each demand.
-pub fn print(lab: &Lab) {
+pub fn print_report(lab: &Lab) {
     println!("\n== machine\n");
-    for (name, value) in facts(&lab.machine, lab.cpu) {
+    for (name, value) in machine_facts(&lab.machine, lab.cpu) {
         println!("{name:<14}{value}");
     }
     println!("\n== demands\n");
     for demand in &lab.demands {
-        println!("{}", line(demand));
+        println!("{}", format_demand(demand));
     }
 }
 
 /// Prints the demands that were missed, as the last lines, and says with which code the program ends.
-pub fn end(demands: &[Demand]) -> ExitCode {
-    let (text, code) = ending(demands);
+pub fn print_missed(demands: &[Demand]) -> ExitCode {
+    let (text, code) = format_missed(demands);
     print!("\n{text}");
     ExitCode::from(code)
 }
 
 /// The last lines, and the exit code: 1 where a demand was missed. One that this machine cannot decide was not.
-fn ending(demands: &[Demand]) -> (String, u8) {
+fn format_missed(demands: &[Demand]) -> (String, u8) {
     let missed: Vec<String> =
-        demands.iter().filter(|demand| demand.met == Some(false)).map(|demand| line(demand) + "\n").collect();
+        demands.iter().filter(|demand| demand.met == Some(false)).map(|demand| format_demand(demand) + "\n").collect();
     let decided = demands.iter().filter(|demand| demand.met.is_some()).count();
     let text = format!("{} of {decided} demands are missed\n{}", missed.len(), missed.concat());
     (text, u8::from(!missed.is_empty()))
 }
 
-fn line(demand: &Demand) -> String {
+fn format_demand(demand: &Demand) -> String {
     let verdict = match demand.met {
         Some(true) => "PASS",
         Some(false) => "MISS",
@@ -42,12 +42,12 @@ fn line(demand: &Demand) -> String {
 }
 
 /// What distinguishes this machine from another, by name.
-fn facts(machine: &Machine, cpu: usize) -> Vec<(&'static str, String)> {
+fn machine_facts(machine: &Machine, cpu: usize) -> Vec<(&'static str, String)> {
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_string());
     let hypervisor = machine.hypervisor.as_ref();
     let told = machine.tsc.sources.iter().find_map(|source| {
         let rate = source.rate.known()?;
-        Some(format!("{:.3} MHz by {}", rate.megahertz(), source.name))
+        Some(format!("{:.3} MHz by {}", rate.to_megahertz(), source.name))
     });
     vec![
         ("processor", known(machine.cpu.brand.known().cloned())),
@@ -55,18 +55,15 @@ fn facts(machine: &Machine, cpu: usize) -> Vec<(&'static str, String)> {
         ("family/model", format!("{:#x}/{:#x}", machine.cpu.family, machine.cpu.model)),
         ("microcode", known(machine.cpu.microcode.known().map(|revision| format!("{revision:#x}")))),
         ("CPU", cpu.to_string()),
-        (
-            "hypervisor",
-            hypervisor.map_or("none that CPUID admits to".to_string(), |found| found.name.clone()),
-        ),
+        ("hypervisor", hypervisor.map_or("none that CPUID admits to".to_string(), |found| found.name.clone())),
         ("TSC", format!("invariant: {}, rate: {}", machine.tsc.invariant, known(told))),
         ("kernel", machine.kernel.clone()),
-        ("load", known(load())),
+        ("load", known(read_load())),
     ]
 }
 
 /// How many programs wanted to run, this one and its busy loop included: "idle" means idle of ours alone.
-fn load() -> Option<String> {
+fn read_load() -> Option<String> {
     let averages = std::fs::read_to_string("/proc/loadavg").ok()?;
     let mut numbers = averages.split_whitespace();
     Some(format!("{} over the last minute, {} over five", numbers.next()?, numbers.next()?))
@@ -83,17 +80,17 @@ mod tests {
     #[test]
     fn a_missed_demand_is_named_last_and_ends_with_1() {
         let met = [demand(Some(true)), demand(None)];
-        assert_eq!(ending(&met), ("0 of 1 demands are missed\n".to_string(), 0));
-        assert_eq!(ending(&[]).1, 0);
+        assert_eq!(format_missed(&met), ("0 of 1 demands are missed\n".to_string(), 0));
+        assert_eq!(format_missed(&[]).1, 0);
         let missed = [demand(Some(true)), demand(Some(false)), demand(None)];
         let text = "1 of 2 demands are missed\nMISS    costs: 40 of 40\n";
-        assert_eq!(ending(&missed), (text.to_string(), 1));
+        assert_eq!(format_missed(&missed), (text.to_string(), 1));
     }
 
     #[test]
     fn a_demand_is_one_line() {
-        assert_eq!(line(&demand(Some(true))), "PASS    costs: 40 of 40");
-        assert_eq!(line(&demand(Some(false))), "MISS    costs: 40 of 40");
-        assert_eq!(line(&demand(None)), "UNKNOWN costs: 40 of 40");
+        assert_eq!(format_demand(&demand(Some(true))), "PASS    costs: 40 of 40");
+        assert_eq!(format_demand(&demand(Some(false))), "MISS    costs: 40 of 40");
+        assert_eq!(format_demand(&demand(None)), "UNKNOWN costs: 40 of 40");
     }
 }

@@ -9,10 +9,10 @@
 //! are reproduced here, not run: their sampling and what they compute from it, without their warm-up of seconds
 //! and their reports.
 
-use crate::busy::pin;
-use crate::lab::{Lab, Load, Outcome};
-use crate::table;
-use cyclescope::run::Request;
+use crate::busy_loop::pin_thread;
+use crate::cost_table;
+use crate::lab::{Lab, LoadCondition, SectionResult};
+use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use cyclescope::statistics::{mean, median, sample_variance};
 use std::arch::x86_64::{__m128d, _mm_set1_pd};
@@ -20,9 +20,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Multiplications in the function.
-const LENGTH: usize = 50;
+const CHAIN_LINKS: usize = 50;
 /// One of them, as the table of known costs has it.
-const LINK: &str = "mulpd xmm0, xmm1";
+const CHAIN_LINK: &str = "mulpd xmm0, xmm1";
 /// What each multiplies by: the least number above one, which the measured snippet has in XMM1 too. Products stay
 /// normal numbers for 10¹⁵ calls; subnormal ones would take longer.
 const FACTOR: f64 = 1.0 + f64::EPSILON;
@@ -48,7 +48,7 @@ unsafe extern "C" {
 
 /// Calls the function with the last call's result.
 #[inline(always)]
-fn fifty(state: __m128d, factor: __m128d) -> __m128d {
+fn call_fifty(state: __m128d, factor: __m128d) -> __m128d {
     let result;
     // SAFETY: the function changes XMM0 only, and uses the stack for its return address.
     unsafe {
@@ -63,117 +63,124 @@ fn fifty(state: __m128d, factor: __m128d) -> __m128d {
 }
 
 /// Both lanes of a vector.
-fn both(value: f64) -> __m128d {
+fn broadcast(value: f64) -> __m128d {
     // SAFETY: SSE2 is part of x86-64.
     unsafe { _mm_set1_pd(value) }
 }
 
 /// A way of timing: its name, and nanoseconds a call.
-struct Way {
+struct RivalMethod {
     name: &'static str,
     kind: &'static str,
-    time: fn(&Tools) -> f64,
+    time: fn(&RivalClocks) -> f64,
 }
 
 /// What the ways need that is made once.
-struct Tools {
+struct RivalClocks {
     quanta: quanta::Clock,
     tsc_hertz: f64,
     instant_precision: Duration,
 }
 
-const WAYS: &[Way] = &[
-    Way { name: "quanta raw(), mean of 2000 calls", kind: "itself", time: |tools| mean(&quanta_raw(tools)) },
-    Way {
+const RIVAL_METHODS: &[RivalMethod] = &[
+    RivalMethod {
+        name: "quanta raw(), mean of 2000 calls",
+        kind: "itself",
+        time: |tools| mean(&time_quanta_raw(tools)),
+    },
+    RivalMethod {
         name: "quanta raw(), median of 2000 calls",
         kind: "itself",
-        time: |tools| median(&mut quanta_raw(tools)),
+        time: |tools| median(&mut time_quanta_raw(tools)),
     },
-    Way { name: "quanta now(), mean of 2000 calls", kind: "itself", time: |tools| mean(&quanta_now(tools)) },
-    Way { name: "std Instant, mean of 2000 calls", kind: "itself", time: |_| mean(&instant()) },
-    Way { name: "std Instant, median of 2000 calls", kind: "itself", time: |_| median(&mut instant()) },
-    Way { name: "Criterion's way: slope over iterations", kind: "reproduced", time: |_| criterion() },
-    Way { name: "divan's way: median of samples", kind: "reproduced", time: |tools| divan(tools)[1] },
-    Way { name: "divan's way: fastest sample", kind: "reproduced", time: |tools| divan(tools)[0] },
+    RivalMethod {
+        name: "quanta now(), mean of 2000 calls",
+        kind: "itself",
+        time: |tools| mean(&time_quanta_now(tools)),
+    },
+    RivalMethod { name: "std Instant, mean of 2000 calls", kind: "itself", time: |_| mean(&time_instant()) },
+    RivalMethod { name: "std Instant, median of 2000 calls", kind: "itself", time: |_| median(&mut time_instant()) },
+    RivalMethod { name: "Criterion's way: slope over iterations", kind: "reproduced", time: |_| time_like_criterion() },
+    RivalMethod { name: "divan's way: median of samples", kind: "reproduced", time: |tools| time_like_divan(tools)[1] },
+    RivalMethod { name: "divan's way: fastest sample", kind: "reproduced", time: |tools| time_like_divan(tools)[0] },
 ];
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
-    let code = vec![LINK; LENGTH].join("; ");
-    let Some(latency) = published(lab.microarchitecture()) else {
-        let text = format!("rivals: no published latency of {LINK} for this core, so the truth is unknown");
-        lab.demand(&text, None, lab.machine.cpu.name());
+pub fn compare_rivals(lab: &mut Lab) -> SectionResult {
+    let code = vec![CHAIN_LINK; CHAIN_LINKS].join("; ");
+    let Some(latency) = published_latency(lab.microarchitecture()) else {
+        let text = format!("rivals: no published latency of {CHAIN_LINK} for this core, so the truth is unknown");
+        lab.record_demand(&text, None, lab.machine.cpu.name());
         return Ok(());
     };
-    let truth = latency * LENGTH as f64;
-    let Some(snippet) = lab.snippet(&code, "")? else { return Ok(()) };
-    let Some((megahertz, tsc_hertz)) = nominal(lab, &snippet)? else {
+    let truth = latency * CHAIN_LINKS as f64;
+    let Some(snippet) = lab.assemble_snippet(&code, "")? else { return Ok(()) };
+    let Some((megahertz, tsc_hertz)) = measure_core_clock(lab, &snippet)? else {
         return Err("the core clock could not be measured".into());
     };
     println!(
-        "truth {truth} core cycles: {LENGTH} × the published latency of {LINK}, {latency}; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
+        "truth {truth} core cycles: {CHAIN_LINKS} × the published latency of {CHAIN_LINK}, {latency}; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
          {:>9} {:>9} {:>8} {:>9} {:>19}",
         "way", "", "", "mean", "bias", "bias %", "std dev", "range"
     );
     let cpu = lab.cpu;
-    let tools = Tools { quanta: quanta::Clock::new(), tsc_hertz, instant_precision: instant_precision() };
+    let tools = RivalClocks { quanta: quanta::Clock::new(), tsc_hertz, instant_precision: measure_instant_precision() };
     let mut ours = [0.0; 2];
-    for (load, worst) in Load::BOTH.into_iter().zip(&mut ours) {
-        let neighbour = lab.load(load)?;
-        let costs = our_costs(lab, &snippet)?;
-        row("cyclescope run", "itself", load, &costs, truth);
+    for (load, worst) in LoadCondition::BOTH.into_iter().zip(&mut ours) {
+        let neighbour = lab.start_load(load)?;
+        let costs = measure_our_costs(lab, &snippet)?;
+        print_row("cyclescope run", "itself", load, &costs, truth);
         *worst = costs.iter().map(|cost| (cost - truth).abs()).fold(0.0, f64::max);
         // A thread of its own, so that this one stays free to run elsewhere.
         let others = std::thread::scope(|scope| {
-            let timing = || pin(cpu).map(|()| their_costs(&tools, megahertz));
+            let timing = || pin_thread(cpu).map(|()| measure_rival_costs(&tools, megahertz));
             scope.spawn(timing).join().expect("timing does not panic")
         })?;
-        for (way, costs) in WAYS.iter().zip(&others) {
-            row(way.name, way.kind, load, costs, truth);
+        for (way, costs) in RIVAL_METHODS.iter().zip(&others) {
+            print_row(way.name, way.kind, load, costs, truth);
         }
         drop(neighbour);
     }
     let figure = format!("largest error {:.3} cycles idle, {:.3} loaded, of {truth}", ours[0], ours[1]);
     let met = ours.iter().all(|worst| *worst <= 0.005 * truth);
-    lab.demand("50-instruction function: ours within 0.5 % each time, idle and loaded", Some(met), figure);
+    lab.record_demand("50-instruction function: ours within 0.5 % each time, idle and loaded", Some(met), figure);
     Ok(())
 }
 
 /// The published latency of a link on a micro-architecture, in core cycles.
-fn published(microarchitecture: &str) -> Option<f64> {
-    table::known().iter().find(|row| row.code == LINK).and_then(|row| row.cost(microarchitecture))
+fn published_latency(microarchitecture: &str) -> Option<f64> {
+    cost_table::known_costs().iter().find(|row| row.code == CHAIN_LINK).and_then(|row| row.cost(microarchitecture))
 }
 
 /// The core clock in MHz and the TSC's rate, once.
-fn nominal(lab: &mut Lab, snippet: &Snippet) -> Outcome<Option<(f64, f64)>> {
-    let request =
-        Request { budget: Some(Duration::from_millis(300)), layouts: Some(64), ..Request::default() };
+fn measure_core_clock(lab: &mut Lab, snippet: &Snippet) -> SectionResult<Option<(f64, f64)>> {
+    let request = RunRequest { budget: Some(Duration::from_millis(300)), layouts: Some(64), ..RunRequest::default() };
     let run = lab.measure(snippet, &request)?;
     let (Some([_, hertz, _]), Some(estimate)) = (run.tsc, &run.measurement.estimate) else { return Ok(None) };
-    Ok(Some((hertz.megahertz() / estimate.rate[1], hertz.0)))
+    Ok(Some((hertz.to_megahertz() / estimate.rate[1], hertz.0)))
 }
 
-fn our_costs(lab: &mut Lab, snippet: &Snippet) -> Outcome<Vec<f64>> {
+fn measure_our_costs(lab: &mut Lab, snippet: &Snippet) -> SectionResult<Vec<f64>> {
     let mut costs = Vec::new();
     for _ in 0..REPEATS {
-        let run = lab.measure(snippet, &Request::default())?;
+        let run = lab.measure(snippet, &RunRequest::default())?;
         costs.extend(run.estimate().map(|estimate| estimate.cost.value));
     }
     Ok(costs)
 }
 
 /// Core cycles by each way, in turns, so that all meet the same disturbances.
-fn their_costs(tools: &Tools, megahertz: f64) -> Vec<Vec<f64>> {
-    let mut costs = vec![Vec::new(); WAYS.len()];
+fn measure_rival_costs(tools: &RivalClocks, megahertz: f64) -> Vec<Vec<f64>> {
+    let mut costs = vec![Vec::new(); RIVAL_METHODS.len()];
     for _ in 0..REPEATS {
-        for (way, costs) in WAYS.iter().zip(&mut costs) {
+        for (way, costs) in RIVAL_METHODS.iter().zip(&mut costs) {
             costs.push((way.time)(tools) * megahertz / 1e3);
         }
     }
     costs
 }
 
-fn row(name: &str, kind: &str, load: Load, costs: &[f64], truth: f64) {
+fn print_row(name: &str, kind: &str, load: LoadCondition, costs: &[f64], truth: f64) {
     let Some(low) = costs.iter().copied().reduce(f64::min) else {
         println!("{name:<40} {kind:<11} {:<7} no number", load.name());
         return;
@@ -190,43 +197,43 @@ fn row(name: &str, kind: &str, load: Load, costs: &[f64], truth: f64) {
     );
 }
 
-fn quanta_raw(tools: &Tools) -> Vec<f64> {
-    let (mut state, factor) = (both(1.0), both(FACTOR));
+fn time_quanta_raw(tools: &RivalClocks) -> Vec<f64> {
+    let (mut state, factor) = (broadcast(1.0), broadcast(FACTOR));
     let call = |_| {
         let start = tools.quanta.raw();
-        state = fifty(state, factor);
+        state = call_fifty(state, factor);
         let end = tools.quanta.raw();
         end.saturating_sub(start) as f64 / tools.tsc_hertz * 1e9
     };
     (0..CALLS).map(call).collect()
 }
 
-fn quanta_now(tools: &Tools) -> Vec<f64> {
-    let (mut state, factor) = (both(1.0), both(FACTOR));
+fn time_quanta_now(tools: &RivalClocks) -> Vec<f64> {
+    let (mut state, factor) = (broadcast(1.0), broadcast(FACTOR));
     let call = |_| {
         let start = tools.quanta.now();
-        state = fifty(state, factor);
+        state = call_fifty(state, factor);
         tools.quanta.now().duration_since(start).as_nanos() as f64
     };
     (0..CALLS).map(call).collect()
 }
 
-fn instant() -> Vec<f64> {
-    let (mut state, factor) = (both(1.0), both(FACTOR));
+fn time_instant() -> Vec<f64> {
+    let (mut state, factor) = (broadcast(1.0), broadcast(FACTOR));
     let call = |_| {
         let start = Instant::now();
-        state = fifty(state, factor);
+        state = call_fifty(state, factor);
         start.elapsed().as_nanos() as f64
     };
     (0..CALLS).map(call).collect()
 }
 
 /// Calls in a row; the time of all in nanoseconds.
-fn batch(iterations: u64) -> f64 {
-    let (mut state, factor) = (both(1.0), both(FACTOR));
+fn time_batch(iterations: u64) -> f64 {
+    let (mut state, factor) = (broadcast(1.0), broadcast(FACTOR));
     let start = Instant::now();
     for _ in 0..iterations {
-        state = fifty(state, factor);
+        state = call_fifty(state, factor);
     }
     let passed = start.elapsed().as_nanos() as f64;
     black_box(state);
@@ -235,18 +242,18 @@ fn batch(iterations: u64) -> f64 {
 
 /// Criterion's linear sampling: 100 samples of d, 2d, 3d … iterations, and the slope of a line through the origin by
 /// least squares. It plans for 20 ms where Criterion plans for 5 s.
-fn criterion() -> f64 {
+fn time_like_criterion() -> f64 {
     const SAMPLES: u64 = 100;
     const PLANNED: f64 = 20e6;
-    let call = batch(2_000) / 2_000.0;
+    let call = time_batch(2_000) / 2_000.0;
     let step = (PLANNED / call / (SAMPLES * (SAMPLES + 1) / 2) as f64).ceil().max(1.0) as u64;
     let samples: Vec<[f64; 2]> =
-        (1..=SAMPLES).map(|sample| [(sample * step) as f64, batch(sample * step)]).collect();
-    slope(&samples)
+        (1..=SAMPLES).map(|sample| [(sample * step) as f64, time_batch(sample * step)]).collect();
+    fit_slope(&samples)
 }
 
 /// Slope of the line through the origin with the least squared errors.
-fn slope(points: &[[f64; 2]]) -> f64 {
+fn fit_slope(points: &[[f64; 2]]) -> f64 {
     let products: f64 = points.iter().map(|[x, y]| x * y).sum();
     let squares: f64 = points.iter().map(|[x, _]| x * x).sum();
     products / squares
@@ -254,10 +261,10 @@ fn slope(points: &[[f64; 2]]) -> f64 {
 
 /// divan's sampling: a sample grows until it takes a hundred times the timer's precision, then 100 samples, less the
 /// cost of an empty loop of as many iterations. Fastest and median sample, a call.
-fn divan(tools: &Tools) -> [f64; 2] {
+fn time_like_divan(tools: &RivalClocks) -> [f64; 2] {
     const SAMPLES: usize = 100;
     let mut size = 1;
-    while batch(size) < 100.0 * tools.instant_precision.as_nanos() as f64 {
+    while time_batch(size) < 100.0 * tools.instant_precision.as_nanos() as f64 {
         size *= 2;
     }
     let empty = |_| {
@@ -268,14 +275,13 @@ fn divan(tools: &Tools) -> [f64; 2] {
         start.elapsed().as_nanos() as f64
     };
     let overhead = median(&mut (0..SAMPLES).map(empty).collect::<Vec<_>>());
-    let mut samples: Vec<f64> =
-        (0..SAMPLES).map(|_| (batch(size) - overhead).max(0.0) / size as f64).collect();
+    let mut samples: Vec<f64> = (0..SAMPLES).map(|_| (time_batch(size) - overhead).max(0.0) / size as f64).collect();
     let middle = median(&mut samples);
     [samples[0], middle]
 }
 
 /// The smallest difference that `Instant` shows.
-fn instant_precision() -> Duration {
+fn measure_instant_precision() -> Duration {
     let difference = || {
         let start = Instant::now();
         loop {
@@ -295,22 +301,22 @@ mod tests {
 
     #[test]
     fn a_line_through_the_origin_is_found() {
-        assert!((slope(&[[1.0, 3.0], [2.0, 6.0], [5.0, 15.0]]) - 3.0).abs() < 1e-12);
+        assert!((fit_slope(&[[1.0, 3.0], [2.0, 6.0], [5.0, 15.0]]) - 3.0).abs() < 1e-12);
     }
 
     #[test]
     fn the_function_multiplies_fifty_times() {
-        let product = (0..LENGTH).fold(3.0, |value, _| value * 1.25);
+        let product = (0..CHAIN_LINKS).fold(3.0, |value, _| value * 1.25);
         let mut lanes = [0.0; 2];
         // SAFETY: the array has room for both lanes.
-        unsafe { _mm_storeu_pd(lanes.as_mut_ptr(), fifty(both(3.0), both(1.25))) };
+        unsafe { _mm_storeu_pd(lanes.as_mut_ptr(), call_fifty(broadcast(3.0), broadcast(1.25))) };
         assert_eq!(lanes, [product; 2]);
     }
 
     #[test]
     fn the_truth_comes_from_the_table() {
-        assert_eq!(published("Zen 5"), Some(3.0));
-        assert_eq!(published("Golden Cove"), Some(4.0));
-        assert_eq!(published("no such core"), None);
+        assert_eq!(published_latency("Zen 5"), Some(3.0));
+        assert_eq!(published_latency("Golden Cove"), Some(4.0));
+        assert_eq!(published_latency("no such core"), None);
     }
 }

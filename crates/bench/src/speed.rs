@@ -3,14 +3,14 @@
 //! The parts are found from outside: an executor that is wrapped in a stopwatch, the library's own steps repeated
 //! on the same batch, and the readings themselves, which show how long the measured code ran.
 
-use crate::lab::{Lab, Outcome};
+use crate::lab::{Lab, SectionResult};
 use cyclescope::error::RunError;
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
-use cyclescope::measure::{Plan, Precision, measure};
-use cyclescope::program::Recipe;
-use cyclescope::ruler::Ruler;
-use cyclescope::run::Request;
+use cyclescope::measure::{Plan, Precision, measure_cost};
+use cyclescope::program::ProgramRecipe;
+use cyclescope::ruler::RulerPrograms;
+use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use cyclescope::statistics::{mean, median, quantile};
 use cyclescope::unit::Unit;
@@ -19,30 +19,29 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Starts of the command line of each kind.
-const PROCESSES: usize = 20;
+const PROCESS_STARTS: usize = 20;
 /// The half width that the many snippets have to reach, in core cycles.
 const HALF_WIDTH: f64 = 0.02;
 
 /// Runs the section.
-pub fn run(lab: &mut Lab) -> Outcome {
-    processes(lab)?;
-    in_process(lab)
+pub fn check_speed(lab: &mut Lab) -> SectionResult {
+    time_processes(lab)?;
+    time_in_process(lab)
 }
 
 /// `cyclescope run` from start to exit.
-fn processes(lab: &mut Lab) -> Outcome {
+fn time_processes(lab: &mut Lab) -> SectionResult {
     let program = std::env::current_exe()?.with_file_name("cyclescope");
     for (arguments, limit) in [(&[][..], 250.0), (&["--quick"][..], 60.0)] {
-        let text =
-            format!("one `run{}` takes at most {limit} ms, idle", arguments.join(" ").replace("--", " --"));
+        let text = format!("one `run{}` takes at most {limit} ms, idle", arguments.join(" ").replace("--", " --"));
         if !program.exists() {
             let figure = "there is no cyclescope beside this program; `make bench` builds both".to_string();
-            lab.demand(&text, None, figure);
+            lab.record_demand(&text, None, figure);
             continue;
         }
         let mut took = Vec::new();
         for snippet in ["imul rax, rax", "mulps xmm0, xmm1", "add rax, [r14]", "mov [r14], rax", "nop"] {
-            for _ in 0..PROCESSES / 5 {
+            for _ in 0..PROCESS_STARTS / 5 {
                 let mut command = Command::new(&program);
                 command.arg("run").args(arguments).arg(snippet).arg("--cpu").arg(lab.cpu.to_string());
                 let started = Instant::now();
@@ -54,15 +53,15 @@ fn processes(lab: &mut Lab) -> Outcome {
         // Not the longest: a run waits up to 30 s for another run on the same CPU to end.
         let [middle, most, worst] = [0.5, 0.95, 1.0].map(|share| quantile(&took, share));
         let figure =
-            format!("median {middle:.1} ms, 95 % within {most:.1} ms, longest of {PROCESSES} {worst:.1} ms");
+            format!("median {middle:.1} ms, 95 % within {most:.1} ms, longest of {PROCESS_STARTS} {worst:.1} ms");
         println!("{text}: {figure}");
-        lab.demand(&text, Some(most <= limit), figure);
+        lab.record_demand(&text, Some(most <= limit), figure);
     }
     Ok(())
 }
 
 /// An executor with a stopwatch.
-struct Watched<'a> {
+struct StopwatchExecutor<'a> {
     inner: &'a mut dyn Executor,
     took: Duration,
     batches: Vec<Batch>,
@@ -70,7 +69,7 @@ struct Watched<'a> {
     units: f64,
 }
 
-impl Executor for Watched<'_> {
+impl Executor for StopwatchExecutor<'_> {
     fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities()
     }
@@ -101,7 +100,7 @@ impl Executor for Watched<'_> {
 
 /// Where the time of one snippet went, in milliseconds.
 #[derive(Default)]
-struct Parts {
+struct TimeBreakdown {
     whole: Vec<f64>,
     executor: Vec<f64>,
     running: Vec<f64>,
@@ -112,37 +111,37 @@ struct Parts {
     batches: Vec<f64>,
 }
 
-fn in_process(lab: &mut Lab) -> Outcome {
-    let codes = snippets();
+fn time_in_process(lab: &mut Lab) -> SectionResult {
+    let codes = list_snippets();
     let precision = Some(Precision { cycles: HALF_WIDTH, share: 0.0, cap: None });
-    let request = Request { quick: true, precision, ..Request::default() };
-    let plan = lab.plan(&request)?;
-    let units_per_ms = units_per_ms(lab, &plan)?;
-    let mut user = lab.executor()?;
+    let request = RunRequest { quick: true, precision, ..RunRequest::default() };
+    let plan = lab.make_plan(&request)?;
+    let units_per_ms = measure_units_per_ms(lab, &plan)?;
+    let mut user = lab.spawn_executor()?;
     // The first commands fault in the arena and the samples.
-    if let Some(snippet) = lab.snippet("add rax, rbx", "")? {
-        measure(&mut user, &snippet, &plan)?;
+    if let Some(snippet) = lab.assemble_snippet("add rax, rbx", "")? {
+        measure_cost(&mut user, &snippet, &plan)?;
     }
     let mut plain = Vec::new();
-    let mut parts = Parts::default();
+    let mut parts = TimeBreakdown::default();
     let mut reached = 0;
     let mut snippets = Vec::new();
     for code in &codes {
-        snippets.extend(lab.snippet(code, "")?);
+        snippets.extend(lab.assemble_snippet(code, "")?);
     }
     // One after the other, as a table of instructions is measured: a worker that waits long falls asleep.
     for snippet in &snippets {
-        let plan = Plan { seed: lab.seed(), ..plan.clone() };
+        let plan = Plan { seed: lab.next_seed(), ..plan.clone() };
         let started = Instant::now();
-        let result = measure(&mut user, snippet, &plan)?;
+        let result = measure_cost(&mut user, snippet, &plan)?;
         plain.push(started.elapsed().as_secs_f64() * 1e3);
         let half_width = result.estimate.as_ref().map_or(f64::INFINITY, |result| result.cost.half_width());
         reached += usize::from(half_width <= HALF_WIDTH);
         parts.half_widths.push(half_width);
     }
     for snippet in &snippets {
-        let plan = Plan { seed: lab.seed(), ..plan.clone() };
-        parts.add(&mut user, snippet, &plan, units_per_ms)?;
+        let plan = Plan { seed: lab.next_seed(), ..plan.clone() };
+        parts.add_measurement(&mut user, snippet, &plan, units_per_ms)?;
     }
     let middle = median(&mut plain.clone());
     println!(
@@ -153,8 +152,8 @@ fn in_process(lab: &mut Lab) -> Outcome {
         plain.iter().copied().fold(0.0, f64::max),
         median(&mut parts.half_widths),
     );
-    parts.print();
-    lab.demand(
+    parts.print_medians();
+    lab.record_demand(
         "many snippets in one process: median at most 0.5 ms each, 8 layouts, half width 0.02",
         Some(middle <= 0.5 && 2 * reached >= plain.len()),
         format!("median {middle:.3} ms over {} snippets, {reached} reached the half width", plain.len()),
@@ -163,21 +162,27 @@ fn in_process(lab: &mut Lab) -> Outcome {
 }
 
 /// Raw units of the plan's clock in a millisecond.
-fn units_per_ms(lab: &mut Lab, plan: &Plan) -> Outcome<f64> {
+fn measure_units_per_ms(lab: &mut Lab, plan: &Plan) -> SectionResult<f64> {
     if plan.clock.counts == Unit::Nanos {
         return Ok(1e6);
     }
-    let Some(snippet) = lab.snippet("imul rax, rax", "")? else { return Ok(f64::NAN) };
-    let run = lab.measure(&snippet, &Request::default())?;
+    let Some(snippet) = lab.assemble_snippet("imul rax, rax", "")? else { return Ok(f64::NAN) };
+    let run = lab.measure(&snippet, &RunRequest::default())?;
     Ok(run.tsc.map_or(f64::NAN, |[_, rate, _]| rate.0 / 1e3))
 }
 
-impl Parts {
+impl TimeBreakdown {
     /// Measures a snippet once more, with stopwatches.
-    fn add(&mut self, user: &mut dyn Executor, snippet: &Snippet, plan: &Plan, units_per_ms: f64) -> Outcome {
-        let mut watched = Watched { inner: user, took: Duration::ZERO, batches: Vec::new(), units: 0.0 };
+    fn add_measurement(
+        &mut self,
+        user: &mut dyn Executor,
+        snippet: &Snippet,
+        plan: &Plan,
+        units_per_ms: f64,
+    ) -> SectionResult {
+        let mut watched = StopwatchExecutor { inner: user, took: Duration::ZERO, batches: Vec::new(), units: 0.0 };
         let started = Instant::now();
-        let result = measure(&mut watched, snippet, plan)?;
+        let result = measure_cost(&mut watched, snippet, plan)?;
         self.whole.push(started.elapsed().as_secs_f64() * 1e3);
         self.executor.push(watched.took.as_secs_f64() * 1e3);
         self.running.push(watched.units / units_per_ms);
@@ -188,26 +193,26 @@ impl Parts {
         for batch in &watched.batches {
             for place in batch.layouts.iter().flat_map(|layout| &layout.code) {
                 let at = place.offset as usize;
-                batch.programs[place.program].place(at as u64, 0, &mut arena[at..]);
+                batch.programs[place.program].relocate_into(at as u64, 0, &mut arena[at..]);
             }
         }
         self.placing.push(started.elapsed().as_secs_f64() * 1e3);
         let started = Instant::now();
         let (init, code) = (snippet.init(), snippet.code());
-        let recipe = Recipe { world, init, ..Recipe::empty(plan.clock) };
-        let frame = recipe.frame();
-        let rulers = black_box(Ruler::new(plan.clock).programs()).len();
+        let recipe = ProgramRecipe { world, init, ..ProgramRecipe::empty(plan.clock) };
+        let frame = recipe.build_frame();
+        let rulers = black_box(RulerPrograms::new(plan.clock).into_programs()).len();
         for program in watched.batches.iter().flat_map(|batch| &batch.programs[rulers..]) {
-            black_box(frame.program(code, program.copies()));
+            black_box(frame.build_program(code, program.copies()));
         }
         self.building.push(started.elapsed().as_secs_f64() * 1e3);
         let started = Instant::now();
-        black_box(result.at(plan.confidence));
+        black_box(result.estimate_at(plan.confidence));
         self.estimating.push(started.elapsed().as_secs_f64() * 1e3);
         Ok(())
     }
 
-    fn print(mut self) {
+    fn print_medians(mut self) {
         let row = |what: &str, values: &mut [f64]| println!("  {what:<66}{:>8.3}", median(values));
         row("median ms of a measurement, with stopwatches", &mut self.whole);
         row("in the executor: placing code, round trips, running", &mut self.executor);
@@ -220,7 +225,7 @@ impl Parts {
 }
 
 /// Different snippets of at most five cycles.
-fn snippets() -> Vec<String> {
+fn list_snippets() -> Vec<String> {
     let mut snippets = Vec::new();
     let registers = ["rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12"];
     for (index, register) in registers.iter().enumerate() {
@@ -246,9 +251,9 @@ mod tests {
 
     #[test]
     fn there_are_enough_different_snippets() {
-        let mut all = snippets();
+        let mut all = list_snippets();
         for code in &all {
-            cyclescope::asm::parse(code).unwrap_or_else(|error| panic!("{code}: {error}"));
+            cyclescope::asm::parse_assembly(code).unwrap_or_else(|error| panic!("{code}: {error}"));
         }
         all.sort();
         all.dedup();

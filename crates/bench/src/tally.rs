@@ -1,6 +1,6 @@
 //! Counting: what counts as a hit, how many there were, how often an interval held.
 
-use cyclescope::statistics::{self, Calibration, calibration};
+use cyclescope::statistics::{self, CoverageVerdict, judge_coverage};
 
 /// How far a reading may be from a known cost: ±0.02 or 0.5 %; for a cost below one cycle ±0.004 or 1.5 %.
 pub fn tolerance(expected: f64) -> f64 {
@@ -10,28 +10,28 @@ pub fn tolerance(expected: f64) -> f64 {
 
 /// Readings of one snippet under one condition; none where no number was given.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Readings(pub Vec<Option<f64>>);
+pub struct SnippetReadings(pub Vec<Option<f64>>);
 
-impl Readings {
+impl SnippetReadings {
     /// The numbers that were given.
-    pub fn given(&self) -> Vec<f64> {
+    pub fn given_values(&self) -> Vec<f64> {
         self.0.iter().flatten().copied().collect()
     }
 
     /// How many readings are within the tolerance of the expected cost.
-    pub fn hits(&self, expected: f64) -> usize {
+    pub fn count_hits(&self, expected: f64) -> usize {
         let margin = tolerance(expected);
-        self.given().iter().filter(|value| (*value - expected).abs() <= margin).count()
+        self.given_values().iter().filter(|value| (*value - expected).abs() <= margin).count()
     }
 
     /// How many times no number was given.
-    pub fn refused(&self) -> usize {
+    pub fn count_refused(&self) -> usize {
         self.0.iter().filter(|value| value.is_none()).count()
     }
 
     /// Lowest and highest, where there are numbers.
     pub fn range(&self) -> Option<[f64; 2]> {
-        let given = self.given();
+        let given = self.given_values();
         let low = given.iter().copied().reduce(f64::min)?;
         let high = given.iter().copied().reduce(f64::max)?;
         Some([low, high])
@@ -39,21 +39,21 @@ impl Readings {
 }
 
 /// The levels at which coverage is counted.
-pub const LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
+pub const COVERAGE_LEVELS: [f64; 4] = [0.5, 0.8, 0.95, 0.99];
 
 /// How often intervals held the truth.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Coverage {
+pub struct CoverageTally {
     held: [usize; 4],
     widths: Vec<f64>,
     errors: Vec<f64>,
     refused: usize,
 }
 
-impl Coverage {
-    /// Counts one measurement: whether its interval at each of [`LEVELS`] held, the half width at 95 %, and by how
+impl CoverageTally {
+    /// Counts one measurement: whether its interval at each of [`COVERAGE_LEVELS`] held, the half width at 95 %, and by how
     /// much the value exceeds the truth.
-    pub fn add(&mut self, held: [bool; 4], half_width: f64, error: f64) {
+    pub fn add_interval(&mut self, held: [bool; 4], half_width: f64, error: f64) {
         self.errors.push(error);
         for (count, held) in self.held.iter_mut().zip(held) {
             *count += usize::from(held);
@@ -62,12 +62,12 @@ impl Coverage {
     }
 
     /// Counts a measurement that gave no number.
-    pub fn refuse(&mut self) {
+    pub fn add_refused(&mut self) {
         self.refused += 1;
     }
 
     /// Adds another count to this one.
-    pub fn merge(&mut self, other: &Coverage) {
+    pub fn merge(&mut self, other: &CoverageTally) {
         for (count, more) in self.held.iter_mut().zip(other.held) {
             *count += more;
         }
@@ -77,23 +77,23 @@ impl Coverage {
     }
 
     /// Measurements that gave a number.
-    pub fn given(&self) -> usize {
+    pub fn count_given(&self) -> usize {
         self.widths.len()
     }
 
     /// Measurements that gave none.
-    pub fn refused(&self) -> usize {
+    pub fn count_refused(&self) -> usize {
         self.refused
     }
 
     /// The share of intervals that held, at each level.
-    pub fn shares(&self) -> [f64; 4] {
-        self.held.map(|held| held as f64 / self.given().max(1) as f64)
+    pub fn held_shares(&self) -> [f64; 4] {
+        self.held.map(|held| held as f64 / self.count_given().max(1) as f64)
     }
 
     /// Whether they held as often as the level says; none where there are too few to tell.
-    pub fn calibrated(&self, level: usize) -> Option<bool> {
-        calibrated(LEVELS[level], self.held[level], self.given())
+    pub fn is_calibrated(&self, level: usize) -> Option<bool> {
+        check_calibration(COVERAGE_LEVELS[level], self.held[level], self.count_given())
     }
 
     /// The mean error; NaN without measurements.
@@ -108,11 +108,11 @@ impl Coverage {
 }
 
 /// Whether intervals held the truth as often as their level says; `None` where there are too few to tell.
-pub fn calibrated(level: f64, held: usize, trials: usize) -> Option<bool> {
-    match calibration(level, held, trials) {
-        Calibration::Right => Some(true),
-        Calibration::Wrong => Some(false),
-        Calibration::TooFew => None,
+pub fn check_calibration(level: f64, held: usize, trials: usize) -> Option<bool> {
+    match judge_coverage(level, held, trials) {
+        CoverageVerdict::Right => Some(true),
+        CoverageVerdict::Wrong => Some(false),
+        CoverageVerdict::TooFew => None,
     }
 }
 
@@ -130,24 +130,24 @@ mod tests {
 
     #[test]
     fn a_refusal_is_no_hit() {
-        let readings = Readings(vec![Some(3.019), None, Some(2.979), Some(3.0)]);
-        assert_eq!((readings.hits(3.0), readings.refused()), (2, 1));
+        let readings = SnippetReadings(vec![Some(3.019), None, Some(2.979), Some(3.0)]);
+        assert_eq!((readings.count_hits(3.0), readings.count_refused()), (2, 1));
         assert_eq!(readings.range(), Some([2.979, 3.019]));
-        assert_eq!(Readings(vec![None]).range(), None);
+        assert_eq!(SnippetReadings(vec![None]).range(), None);
     }
 
     #[test]
     fn coverage_adds_up() {
-        let mut one = Coverage::default();
-        one.add([false, true, true, true], 0.1, 0.5);
-        one.refuse();
-        let mut all = Coverage::default();
-        all.add([false, false, true, true], 0.3, -0.1);
+        let mut one = CoverageTally::default();
+        one.add_interval([false, true, true, true], 0.1, 0.5);
+        one.add_refused();
+        let mut all = CoverageTally::default();
+        all.add_interval([false, false, true, true], 0.3, -0.1);
         all.merge(&one);
-        assert_eq!((all.given(), all.refused()), (2, 1));
-        assert_eq!(all.shares(), [0.0, 0.5, 1.0, 1.0]);
+        assert_eq!((all.count_given(), all.count_refused()), (2, 1));
+        assert_eq!(all.held_shares(), [0.0, 0.5, 1.0, 1.0]);
         assert!((all.half_width().unwrap() - 0.2).abs() < 1e-12);
         assert!((all.bias() - 0.2).abs() < 1e-12);
-        assert_eq!(Coverage::default().half_width(), None);
+        assert_eq!(CoverageTally::default().half_width(), None);
     }
 }

@@ -15,18 +15,18 @@ use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    process::interrupt::handle();
+    process::interrupt::install_handlers();
     let invocation = match Invocation::parse(std::env::args_os().collect()) {
         Ok(invocation) => invocation,
         Err(refusal) => return ExitCode::from(refusal.report()),
     };
     let json = invocation.common().json;
-    let mut output = match Output::open(json) {
+    let mut output = match Output::open_stdout(json) {
         Ok(output) => output,
         Err(closed) => return ExitCode::from(closed.report(false)),
     };
     let result = studies::run_command(&invocation, &mut output);
-    match result.and_then(|code| output.finish().map(|()| code)) {
+    match result.and_then(|code| output.flush().map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => ExitCode::from(failure.report(json)),
     }

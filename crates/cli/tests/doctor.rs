@@ -24,9 +24,7 @@ fn json_is_two_lines_of_known_kinds() {
         assert_eq!((&line["schema"], &line["kind"]), (&"cyclescope/1".into(), &kind.into()));
     }
     let (machine, doctor) = (&lines[0], &lines[1]);
-    for field in
-        ["cpu", "features", "tsc", "topology", "hypervisor", "kernel", "kernel_module", "target", "cpuid"]
-    {
+    for field in ["cpu", "features", "tsc", "topology", "hypervisor", "kernel", "kernel_module", "target", "cpuid"] {
         assert!(machine.get(field).is_some(), "{field}");
     }
     let fields = [
@@ -69,7 +67,7 @@ fn quantities_have_an_interval_around_the_value() {
     let doctor: Value = serde_json::from_str(text.lines().nth(1).expect("two lines")).expect("JSON");
     let core = &doctor["core"]["value"];
     if core.is_null() {
-        cyclescope_skipped::skipped(format_args!("no code can be measured here: {}", doctor["core"]["why"]));
+        cyclescope_skipped::report_skipped(format_args!("no code can be measured here: {}", doctor["core"]["why"]));
         return;
     }
     for (name, unit) in [("core_clock", "MHz"), ("per_core_cycle", "tsc_ticks"), ("imul_latency", "adds")] {
@@ -87,16 +85,9 @@ fn text_is_plain_and_fits_80_columns() {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
     }
-    for title in [
-        "Processor",
-        "Time stamp counter",
-        "Core clock",
-        "Counters",
-        "Executors",
-        "Ring 0",
-        "Surroundings",
-        "Findings",
-    ] {
+    for title in
+        ["Processor", "Time stamp counter", "Core clock", "Counters", "Executors", "Ring 0", "Surroundings", "Findings"]
+    {
         assert!(text.lines().any(|line| line.starts_with(title)), "{title}");
     }
 }

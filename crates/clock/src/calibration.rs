@@ -156,8 +156,7 @@ struct Trial {
 fn trial<P: Pair>(blocks: u32, step: f64) -> Trial {
     let ruler = turns::<P>(blocks, step);
     let additions = added::<P, Additions>(step);
-    let others =
-        [empty::<P>(step), added::<P, FloatMultiplications>(step), added::<P, NoOperations>(step), additions];
+    let others = [empty::<P>(step), added::<P, FloatMultiplications>(step), added::<P, NoOperations>(step), additions];
     let block = ruler.code.max(1.0);
     Trial {
         latency: Additions::LINKS / additions.code.max(1.0) * block / BLOCK,
@@ -250,8 +249,7 @@ fn step_of(ticks: &mut [u64]) -> f64 {
     ticks.sort_unstable();
     let tenth = ticks.len() / 10;
     let middle = ticks.get(tenth..ticks.len() - tenth).unwrap_or_default();
-    let gaps =
-        || middle.iter().zip(middle.iter().skip(1)).map(|(one, next)| next - one).filter(|gap| *gap > 0);
+    let gaps = || middle.iter().zip(middle.iter().skip(1)).map(|(one, next)| next - one).filter(|gap| *gap > 0);
     let (number, span) = (gaps().count(), gaps().sum::<u64>());
     if number > 0 { span as f64 / number as f64 } else { 1.0 }
 }
@@ -272,17 +270,15 @@ mod tests {
     fn interrupts_change_neither_the_pair_nor_the_ruler() {
         // A pair of 60 ticks; 140 ticks once, and four times. One in ten has an interrupt of 150 ticks, less than half of the longer code.
         let interrupted = |ticks| move |number| if number % 10 == 3 { ticks + 150 } else { ticks };
-        let [mut shorter, mut longer] =
-            [200, 620].map(|ticks| core::array::from_fn::<u64, 100, _>(interrupted(ticks)));
+        let [mut shorter, mut longer] = [200, 620].map(|ticks| core::array::from_fn::<u64, 100, _>(interrupted(ticks)));
         let added = Added::of(&mut shorter, &mut longer, 4.0, 2.0);
         assert_eq!((added.pair, added.code), (60.0, 140.0));
     }
 
     #[test]
     fn a_step_is_found_where_single_readings_are_off_by_one() {
-        let step = |of: &dyn Fn(u64) -> u64| {
-            step_of(&mut core::array::from_fn::<u64, 100, _>(|number| of(number as u64)))
-        };
+        let step =
+            |of: &dyn Fn(u64) -> u64| step_of(&mut core::array::from_fn::<u64, 100, _>(|number| of(number as u64)));
         assert_eq!(step(&|number| 30 + 2 * number), 2.0);
         assert_eq!(step(&|number| 30 + number), 1.0);
         assert_eq!(step(&|number| (30 + 2 * number) / 36 * 36), 36.0);

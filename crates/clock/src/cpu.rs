@@ -43,8 +43,7 @@ impl core::error::Error for Missing {}
 /// Whether CPUID shows it.
 pub(crate) fn has(feature: Feature) -> bool {
     let most = |leaf: u32| __cpuid(leaf & 0x8000_0000).eax;
-    let bit =
-        |leaf: u32, register: fn(u32) -> u32, bit: u32| most(leaf) >= leaf && register(leaf) >> bit & 1 == 1;
+    let bit = |leaf: u32, register: fn(u32) -> u32, bit: u32| most(leaf) >= leaf && register(leaf) >> bit & 1 == 1;
     match feature {
         Feature::Rdtscp => bit(0x8000_0001, |leaf| __cpuid(leaf).edx, 27),
         Feature::Serialize => bit(7, |leaf| __cpuid_count(leaf, 0).edx, 14),

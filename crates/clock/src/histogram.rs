@@ -44,8 +44,7 @@ impl Histogram {
         while self.octaves.len() <= octave as usize {
             self.octaves.push(vec![0; BUCKETS]);
         }
-        if let Some(bucket) = self.octaves.get_mut(octave as usize).and_then(|buckets| buckets.get_mut(place))
-        {
+        if let Some(bucket) = self.octaves.get_mut(octave as usize).and_then(|buckets| buckets.get_mut(place)) {
             *bucket += 1;
         }
         self.count += 1;

@@ -94,8 +94,7 @@ fn nested() -> Nested {
 impl Timed {
     #[inline(always)]
     fn begin(region: u32) -> Timed {
-        let (ended, away) =
-            thread::thread(|thread| (thread.ended.get(), thread.away.get())).unwrap_or_default();
+        let (ended, away) = thread::thread(|thread| (thread.ended.get(), thread.away.get())).unwrap_or_default();
         Timed { region, ended, away, started: Method::start(), here: PhantomData }
     }
 }

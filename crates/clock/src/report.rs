@@ -177,10 +177,7 @@ fn digits(cycles: CoreCycles) -> String {
 /// A table of 80 columns.
 impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        writeln!(
-            formatter,
-            "region (core cycles)          count   cycles  95 % interval      median      p95"
-        )?;
+        writeln!(formatter, "region (core cycles)          count   cycles  95 % interval      median      p95")?;
         for row in &self.rows {
             let [low, high] = row.cycles.interval.map(digits);
             let [_, _, median, _, p95, _] = row.quantiles.map(digits);
@@ -202,10 +199,7 @@ impl fmt::Display for Report {
         let Calibration { pair, between: [low, high], .. } = self.calibration;
         let [pair, low, high] = [pair, low, high].map(digits);
         let [execution, bare] = [self.execution, self.bare].map(digits);
-        writeln!(
-            formatter,
-            "In core cycles, without the {pair} of the two readings ({low} to {high} by the code)."
-        )?;
+        writeln!(formatter, "In core cycles, without the {pair} of the two readings ({low} to {high} by the code).")?;
         writeln!(formatter, "An execution costs {execution}, of which the readings alone are {bare}.")?;
         if self.lost > 0 {
             writeln!(formatter, "{} executions could not be kept.", self.lost)?;
@@ -227,8 +221,7 @@ mod tests {
             Row::new(&kept, &calibration)
         };
         let rows: Vec<Row> = [-40.0, 9_900.0, 999_800.0, 1.23e6, 3.4e9, 8e12].map(row).into();
-        let report =
-            Report { rows, calibration, execution: CoreCycles(99.0), bare: CoreCycles(9.0), lost: 1 };
+        let report = Report { rows, calibration, execution: CoreCycles(99.0), bare: CoreCycles(9.0), lost: 1 };
         for line in report.to_string().lines() {
             assert!(line.chars().count() <= 80, "{line}");
         }

@@ -4,7 +4,7 @@ use cyclescope_clock::{Calibration, Counts, Feature, Pair, Scale, pairs};
 
 fn readings_go_on<P: Pair>() {
     if let Err(missing) = P::check() {
-        cyclescope_skipped::left_out(format_args!("{}: {missing}", P::NAME));
+        cyclescope_skipped::report_left_out(format_args!("{}: {missing}", P::NAME));
         return;
     }
     let mut differ = false;
@@ -51,10 +51,7 @@ fn a_calibration_knows_what_a_fenced_pair_takes() {
     type Clock = pairs::LfenceRdtscLfence;
     let found = Calibration::measure::<Clock>();
     let [least, most] = found.between;
-    assert!(
-        least <= found.pair && found.pair <= most && least <= found.empty && found.empty <= most,
-        "{found:?}"
-    );
+    assert!(least <= found.pair && found.pair <= most && least <= found.empty && found.empty <= most, "{found:?}");
     assert!(found.step.0 >= 1.0 && found.scale.cycles > 0.0, "{found:?}");
     if found.waits && found.rulers_agree {
         let ratio = found.empty.0 / found.pair.0;

@@ -71,7 +71,7 @@ fn what_is_longer_takes_longer_by_what_it_has_more() {
     // The latency of a multiplication is a whole number of cycles on every core that is known.
     let each = (long - short) / 200.0;
     if !all.calibration.rulers_agree {
-        return cyclescope_skipped::left_out("two rulers disagree here");
+        return cyclescope_skipped::report_left_out("two rulers disagree here");
     }
     assert!((each - each.round()).abs() < 0.1 * each && each > 1.5, "{each}\n{all}");
 }

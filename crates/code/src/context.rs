@@ -4,7 +4,7 @@
 //! and is reached RIP-relative, so that the same program bytes run wherever an executor puts them, in user
 //! mode or in ring 0. The layout is an interface between this library and every executor.
 
-pub use cyclescope_worker::context::{CONSTANT_PART, Context, EVICTION_PAGES};
+pub use cyclescope_worker::context::{CONSTANT_PART, EVICTION_PAGES, ProgramContext};
 
 /// Registers that an executor points into the middle of the snippet's memory areas, by encoding number, in
 /// the order of the areas: R14, RDI, RSI, RSP, RBP.
@@ -19,7 +19,7 @@ pub const MXCSR_DEFAULT: u32 = 0x1f80;
 /// same bytes read as integers are not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Element {
+pub enum FloatElement {
     /// 64-bit floating point; also for code without floating point.
     #[default]
     F64,
@@ -39,34 +39,34 @@ pub enum Element {
 /// A mantissa of no pattern: the first bits of the fraction of the golden ratio.
 const MANTISSA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Element {
+impl FloatElement {
     /// Eight bytes of elements.
-    pub const fn pattern(self) -> u64 {
+    pub const fn to_word(self) -> u64 {
         match self {
-            Element::F64 => 0x3ff0_0000_0000_0001,
-            Element::F32 => 0x3f80_0001_3f80_0001,
-            Element::F16 => 0x3c01_3c01_3c01_3c01,
-            Element::Full64 | Element::Full32 | Element::Full16 => self.of_register(0),
+            FloatElement::F64 => 0x3ff0_0000_0000_0001,
+            FloatElement::F32 => 0x3f80_0001_3f80_0001,
+            FloatElement::F16 => 0x3c01_3c01_3c01_3c01,
+            FloatElement::Full64 | FloatElement::Full32 | FloatElement::Full16 => self.register_word(0),
         }
     }
 
     /// Eight bytes of elements of the vector register of this number.
-    pub const fn of_register(self, number: u64) -> u64 {
+    pub const fn register_word(self, number: u64) -> u64 {
         let mantissa = MANTISSA.wrapping_mul(2 * number + 1);
         match self {
-            Element::F64 | Element::F32 | Element::F16 => self.pattern(),
-            Element::Full64 => 0x3ff0_0000_0000_0000 | mantissa >> 20 | 1,
-            Element::Full32 => (0x3f80_0000 | mantissa >> 49 | 1) * 0x1_0000_0001,
-            Element::Full16 => (0x3c00 | mantissa >> 61 | 1) * 0x1_0001_0001_0001,
+            FloatElement::F64 | FloatElement::F32 | FloatElement::F16 => self.to_word(),
+            FloatElement::Full64 => 0x3ff0_0000_0000_0000 | mantissa >> 20 | 1,
+            FloatElement::Full32 => (0x3f80_0000 | mantissa >> 49 | 1) * 0x1_0000_0001,
+            FloatElement::Full16 => (0x3c00 | mantissa >> 61 | 1) * 0x1_0001_0001_0001,
         }
     }
 
     /// The type with full mantissas.
-    pub fn full(self) -> Element {
+    pub fn with_full_mantissa(self) -> FloatElement {
         match self {
-            Element::F64 | Element::Full64 => Element::Full64,
-            Element::F32 | Element::Full32 => Element::Full32,
-            Element::F16 | Element::Full16 => Element::Full16,
+            FloatElement::F64 | FloatElement::Full64 => FloatElement::Full64,
+            FloatElement::F32 | FloatElement::Full32 => FloatElement::Full32,
+            FloatElement::F16 | FloatElement::Full16 => FloatElement::Full16,
         }
     }
 }
@@ -75,7 +75,7 @@ impl Element {
 ///
 /// RDX is below every other register, so that `div` by any of them does not overflow; all are odd, so
 /// that products do not drift to zero.
-pub fn fresh(element: Element) -> Context {
+pub fn fresh_context(element: FloatElement) -> ProgramContext {
     let mut gpr = [0; 16];
     for (number, value) in gpr.iter_mut().enumerate() {
         *value = 0x1_0001 + 2 * number as u64;
@@ -83,7 +83,7 @@ pub fn fresh(element: Element) -> Context {
     gpr[0] = 0x1_0001;
     gpr[1] = 3;
     gpr[2] = 1;
-    Context {
+    ProgramContext {
         start: 0,
         end: 0,
         loop_count: 1,
@@ -96,7 +96,7 @@ pub fn fresh(element: Element) -> Context {
         timespec: [0; 2],
         gpr,
         mask: [u64::MAX; 8],
-        vector: std::array::from_fn(|number| [element.of_register(number as u64); 8]),
+        vector: std::array::from_fn(|number| [element.register_word(number as u64); 8]),
     }
 }
 #[cfg(test)]
@@ -105,26 +105,29 @@ mod tests {
 
     #[test]
     fn elements_are_a_little_above_one() {
-        let f64_bits = f64::from_bits(Element::F64.pattern());
+        let f64_bits = f64::from_bits(FloatElement::F64.to_word());
         assert!(f64_bits > 1.0 && f64_bits.powi(1000) < 1.01);
-        let f32_bits = f32::from_bits(Element::F32.pattern() as u32);
+        let f32_bits = f32::from_bits(FloatElement::F32.to_word() as u32);
         assert!(f32_bits > 1.0 && f32_bits.powi(1000) < 1.01);
     }
 
     #[test]
     fn full_mantissas_differ_between_registers() {
         for (element, one, two) in [
-            (Element::Full64, f64::from_bits(Element::Full64.of_register(1)), 2.0),
-            (Element::Full32, f32::from_bits(Element::Full32.of_register(1) as u32).into(), 2.0),
+            (FloatElement::Full64, f64::from_bits(FloatElement::Full64.register_word(1)), 2.0),
+            (FloatElement::Full32, f32::from_bits(FloatElement::Full32.register_word(1) as u32).into(), 2.0),
         ] {
-            assert!(one > 1.0 && one < two && element.of_register(1) != element.of_register(2));
+            assert!(one > 1.0 && one < two && element.register_word(1) != element.register_word(2));
         }
-        assert_eq!(Element::F32.full().of_register(5) >> 32, Element::Full32.of_register(5) & 0xffff_ffff);
+        assert_eq!(
+            FloatElement::F32.with_full_mantissa().register_word(5) >> 32,
+            FloatElement::Full32.register_word(5) & 0xffff_ffff
+        );
     }
 
     #[test]
     fn no_register_is_zero_and_division_cannot_overflow() {
-        let context = fresh(Element::F64);
+        let context = fresh_context(FloatElement::F64);
         for (number, value) in context.gpr.iter().enumerate() {
             assert_ne!(*value, 0);
             assert!(number == 2 || *value > context.gpr[2]);

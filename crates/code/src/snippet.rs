@@ -1,12 +1,12 @@
 //! A snippet: the machine code to be measured, and its static properties.
 
 use crate::asm;
-use crate::context::Element;
-use crate::program::{Vectors, World};
+use crate::context::FloatElement;
+use crate::program::{EntryState, VectorSetup};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{
-    Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess,
-    Register, UsedMemory,
+    Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory, MemorySize, OpAccess, Register,
+    UsedMemory,
 };
 
 /// Machine code to measure.
@@ -19,7 +19,7 @@ pub struct Snippet {
 
 /// Static properties of the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outline {
+pub struct SnippetOutline {
     /// Number of instructions in the snippet.
     pub instructions: usize,
     /// Number of instructions that access memory.
@@ -29,7 +29,7 @@ pub struct Outline {
     /// Number of instructions of the init code that write memory, such as the links of a list.
     pub prepared: usize,
     /// The processor state that it needs.
-    pub world: World,
+    pub world: EntryState,
     /// Whether it names R15, which counts the loop of a looped body.
     pub uses_r15: bool,
 }
@@ -46,7 +46,7 @@ impl Snippet {
     ///
     /// What does not fit, with its line and column.
     pub fn parse(text: &str) -> Result<Snippet, BadSnippet> {
-        Ok(Snippet::new(asm::parse(text)?.bytes().to_vec(), Vec::new(), text))
+        Ok(Snippet::new(asm::parse_assembly(text)?.bytes().to_vec(), Vec::new(), text))
     }
 
     /// The machine code of one copy.
@@ -65,9 +65,9 @@ impl Snippet {
     }
 
     /// Reads the instructions of snippet and init code.
-    pub fn outline(&self, avx: bool) -> Outline {
-        let mut outline = Outline::default();
-        let mut elements = Elements::default();
+    pub fn outline(&self, avx: bool) -> SnippetOutline {
+        let mut outline = SnippetOutline::default();
+        let mut elements = FloatElementUse::default();
         let mut factory = InstructionInfoFactory::new();
         for (code, counted) in [(&self.init, false), (&self.code, true)] {
             for instruction in Decoder::new(64, code, DecoderOptions::NONE) {
@@ -78,27 +78,27 @@ impl Snippet {
                     outline.instructions += 1;
                     outline.memory_accesses += usize::from(touches);
                 } else {
-                    outline.prepared += usize::from(info.used_memory().iter().any(writes));
+                    outline.prepared += usize::from(info.used_memory().iter().any(writes_memory));
                 }
                 for register in info.used_registers() {
                     outline.note_register(register.register());
                 }
                 outline.note_encoding(&instruction, info.used_registers());
-                elements.note(&instruction);
+                elements.note_instruction(&instruction);
             }
         }
-        outline.world.element = elements.element();
+        outline.world.element = elements.common_element();
         outline.world.avx = avx;
         outline
     }
 }
 
-fn writes(memory: &UsedMemory) -> bool {
+fn writes_memory(memory: &UsedMemory) -> bool {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     matches!(memory.access(), Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
-impl Outline {
+impl SnippetOutline {
     fn note_register(&mut self, register: Register) {
         self.uses_r15 |= register.full_register() == Register::R15;
         self.world.masks |= register.is_k();
@@ -110,14 +110,14 @@ impl Outline {
             return;
         }
         let vectors = match instruction.code().op_code().encoding() {
-            EncodingKind::Legacy | EncodingKind::D3NOW => Vectors::Legacy,
-            EncodingKind::VEX | EncodingKind::XOP => Vectors::Ymm,
-            _ if names_zmm(instruction) => Vectors::Zmm,
-            _ => Vectors::Evex,
+            EncodingKind::Legacy | EncodingKind::D3NOW => VectorSetup::Legacy,
+            EncodingKind::VEX | EncodingKind::XOP => VectorSetup::Ymm,
+            _ if names_zmm(instruction) => VectorSetup::Zmm,
+            _ => VectorSetup::Evex,
         };
         self.world.vectors = self.world.vectors.max(vectors);
         // Masks are all ones by default; an EVEX snippet may name them only as a decorator.
-        self.world.masks |= vectors >= Vectors::Evex;
+        self.world.masks |= vectors >= VectorSetup::Evex;
     }
 }
 
@@ -130,14 +130,14 @@ fn names_zmm(instruction: &Instruction) -> bool {
 
 /// Which floating point elements the instructions work on.
 #[derive(Debug, Default)]
-struct Elements {
+struct FloatElementUse {
     f64: bool,
     f32: bool,
     f16: bool,
 }
 
-impl Elements {
-    fn note(&mut self, instruction: &Instruction) {
+impl FloatElementUse {
+    fn note_instruction(&mut self, instruction: &Instruction) {
         // The memory size belongs to the opcode, also where this instruction has a register in its place.
         match instruction.code().op_code().memory_size().element_type() {
             MemorySize::Float64 => self.f64 = true,
@@ -147,11 +147,11 @@ impl Elements {
         }
     }
 
-    fn element(&self) -> Element {
+    fn common_element(&self) -> FloatElement {
         match (self.f64, self.f32, self.f16) {
-            (false, true, _) => Element::F32,
-            (false, false, true) => Element::F16,
-            _ => Element::F64,
+            (false, true, _) => FloatElement::F32,
+            (false, false, true) => FloatElement::F16,
+            _ => FloatElement::F64,
         }
     }
 }
@@ -160,7 +160,7 @@ impl Elements {
 mod tests {
     use super::*;
 
-    fn outline(code: &[u8]) -> Outline {
+    fn outline(code: &[u8]) -> SnippetOutline {
         Snippet::new(code.to_vec(), Vec::new(), "").outline(true)
     }
 
@@ -169,7 +169,7 @@ mod tests {
         // imul rax, rax
         let outline = outline(&[0x48, 0x0f, 0xaf, 0xc0]);
         assert_eq!((outline.instructions, outline.memory_accesses), (1, 0));
-        assert_eq!(outline.world.vectors, Vectors::None);
+        assert_eq!(outline.world.vectors, VectorSetup::None);
         assert!(!outline.uses_r15);
     }
 
@@ -177,16 +177,16 @@ mod tests {
     fn vectors_and_elements_follow_the_encoding() {
         // addps xmm0, xmm1
         let legacy = outline(&[0x0f, 0x58, 0xc1]).world;
-        assert_eq!((legacy.vectors, legacy.element), (Vectors::Legacy, Element::F32));
+        assert_eq!((legacy.vectors, legacy.element), (VectorSetup::Legacy, FloatElement::F32));
         // vmulpd ymm0, ymm1, ymm2
         let vex = outline(&[0xc5, 0xf5, 0x59, 0xc2]).world;
-        assert_eq!((vex.vectors, vex.element), (Vectors::Ymm, Element::F64));
+        assert_eq!((vex.vectors, vex.element), (VectorSetup::Ymm, FloatElement::F64));
         // vaddps zmm0{k1}, zmm1, zmm2
         let evex = outline(&[0x62, 0xf1, 0x74, 0x49, 0x58, 0xc2]).world;
-        assert_eq!((evex.vectors, evex.element, evex.masks), (Vectors::Zmm, Element::F32, true));
+        assert_eq!((evex.vectors, evex.element, evex.masks), (VectorSetup::Zmm, FloatElement::F32, true));
         // vaddps xmm16, xmm1, xmm2
         let narrow = outline(&[0x62, 0xe1, 0x74, 0x08, 0x58, 0xc2]).world;
-        assert_eq!((narrow.vectors, narrow.masks), (Vectors::Evex, true));
+        assert_eq!((narrow.vectors, narrow.masks), (VectorSetup::Evex, true));
     }
 
     #[test]
@@ -199,9 +199,8 @@ mod tests {
 
     #[test]
     fn the_stack_and_init_code_touch_memory_too() {
-        let touches = |code: &[u8], init: &[u8]| {
-            Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).touches_memory
-        };
+        let touches =
+            |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).touches_memory;
         // push rax; add rax, rax; mov [r14], rax
         assert!(touches(&[0x50], &[]));
         assert!(!touches(&[0x48, 0x01, 0xc0], &[]));
@@ -212,8 +211,7 @@ mod tests {
     fn what_init_code_writes_is_counted() {
         // mov rax, [r14]; mov [r14], rax; lea rax, [r14]; add [r14], rax
         let init = [0x49, 0x8b, 0x06, 0x49, 0x89, 0x06, 0x49, 0x8d, 0x06, 0x49, 0x01, 0x06];
-        let prepared =
-            |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).prepared;
+        let prepared = |code: &[u8], init: &[u8]| Snippet::new(code.to_vec(), init.to_vec(), "").outline(true).prepared;
         assert_eq!((prepared(&[0x90], &init), prepared(&init, &[])), (2, 0));
     }
 

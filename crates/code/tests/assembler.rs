@@ -1,13 +1,13 @@
 //! The assembler form by form: against itself, against GNU as and against spoilt text.
 
-use cyclescope_code::asm::forms::{self, Choice, Form};
-use cyclescope_code::asm::{Listing, parse};
+use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
+use cyclescope_code::asm::{Listing, parse_assembly};
 use iced_x86::{Encoder, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
 use std::collections::BTreeSet;
 use std::process::Command;
 
-fn instruction(form: &Form) -> Instruction {
-    form.instruction(&Choice::default()).expect("a listed form exists with the default choice")
+fn instruction(form: &InstructionForm) -> Instruction {
+    form.build_instruction(&OperandChoice::default()).expect("a listed form exists with the default choice")
 }
 
 fn listing(instruction: &Instruction) -> Listing {
@@ -27,11 +27,8 @@ fn meaning(instruction: &Instruction) -> String {
     };
     let mut factory = InstructionInfoFactory::new();
     let info = factory.info(instruction);
-    let used: BTreeSet<String> = info
-        .used_registers()
-        .iter()
-        .map(|r| format!("{:?} {:?}", r.register().full_register(), r.access()))
-        .collect();
+    let used: BTreeSet<String> =
+        info.used_registers().iter().map(|r| format!("{:?} {:?}", r.register().full_register(), r.access())).collect();
     let memory: Vec<String> = info.used_memory().iter().map(|m| format!("{m:?}")).collect();
     let operands: Vec<String> = (0..instruction.op_count())
         .map(|n| match instruction.op_kind(n) {
@@ -46,8 +43,7 @@ fn meaning(instruction: &Instruction) -> String {
         .collect();
     let mask = (instruction.op_mask(), instruction.zeroing_masking(), instruction.is_broadcast());
     let rounding = (instruction.rounding_control(), instruction.suppress_all_exceptions());
-    let flags =
-        (instruction.rflags_read(), instruction.rflags_modified(), instruction.stack_pointer_increment());
+    let flags = (instruction.rflags_read(), instruction.rflags_modified(), instruction.stack_pointer_increment());
     format!("{mnemonic:?} {operands:?} {used:?} {memory:?} {mask:?} {rounding:?} {flags:?}")
 }
 
@@ -55,18 +51,14 @@ fn meaning(instruction: &Instruction) -> String {
 fn every_form_reads_its_own_text_back() {
     let (mut forms, mut same, mut equal) = (0, 0, 0);
     let mut wrong: Vec<String> = Vec::new();
-    for form in forms::all() {
+    for form in forms::all_forms() {
         forms += 1;
         let original = listing(&instruction(&form));
         let text = original.text();
-        match parse(&text) {
+        match parse_assembly(&text) {
             Ok(read) if read.instructions()[0].code() == form.code => same += 1,
-            Ok(read) if meaning(&read.instructions()[0]) == meaning(&original.instructions()[0]) => {
-                equal += 1
-            }
-            Ok(read) => {
-                wrong.push(format!("{:?} `{text}` became {:?}", form.code, read.instructions()[0].code()))
-            }
+            Ok(read) if meaning(&read.instructions()[0]) == meaning(&original.instructions()[0]) => equal += 1,
+            Ok(read) => wrong.push(format!("{:?} `{text}` became {:?}", form.code, read.instructions()[0].code())),
             Err(e) => wrong.push(format!("{:?} `{text}`: {e}", form.code)),
         }
     }
@@ -99,15 +91,12 @@ fn gnu_as(texts: &[String]) -> Option<Vec<Option<Vec<u8>>>> {
             let code = std::fs::read(&flat).expect("objcopy wrote it");
             std::fs::remove_dir_all(&folder).expect("own folder");
             let slots = code.chunks(16).take(texts.len());
-            return Some(
-                slots.enumerate().map(|(n, s)| (!refused.contains(&n)).then(|| s.to_vec())).collect(),
-            );
+            return Some(slots.enumerate().map(|(n, s)| (!refused.contains(&n)).then(|| s.to_vec())).collect());
         }
         let errors = String::from_utf8_lossy(&run.stderr).into_owned();
         let before = refused.len();
         for line in errors.lines().filter(|l| l.contains("Error:")) {
-            let number: usize =
-                line.split(':').nth(1).and_then(|n| n.parse().ok()).expect("file:line: Error:");
+            let number: usize = line.split(':').nth(1).and_then(|n| n.parse().ok()).expect("file:line: Error:");
             refused.insert(number - 2);
         }
         assert!(refused.len() > before, "as fails for an unknown reason:\n{errors}");
@@ -128,16 +117,14 @@ fn as_version() -> (u32, u32) {
 fn gnu_as_means_the_same() {
     let mut texts = Vec::new();
     let mut codes = Vec::new();
-    for form in forms::all() {
+    for form in forms::all_forms() {
         let text = listing(&instruction(&form)).text();
         // A number as a branch target makes `as` emit a relocation.
-        texts.push(
-            text.strip_suffix(" 0x0").or(text.strip_suffix(" 0")).map_or(text.clone(), |t| format!("{t} .")),
-        );
+        texts.push(text.strip_suffix(" 0x0").or(text.strip_suffix(" 0")).map_or(text.clone(), |t| format!("{t} .")));
         codes.push(form.code);
     }
     let Some(theirs) = gnu_as(&texts) else {
-        cyclescope_skipped::skipped("GNU as and objcopy are not on PATH");
+        cyclescope_skipped::report_skipped("GNU as and objcopy are not on PATH");
         return;
     };
     let (mut agree, mut identical, mut refused, mut wrong) = (0, 0, Vec::new(), Vec::new());
@@ -146,7 +133,7 @@ fn gnu_as_means_the_same() {
             refused.push(format!("{code:?} `{text}`"));
             continue;
         };
-        let ours = parse(text).unwrap_or_else(|e| panic!("`{text}`: {e}"));
+        let ours = parse_assembly(text).unwrap_or_else(|e| panic!("`{text}`: {e}"));
         let theirs = Listing::from_bytes(theirs);
         if meaning(&theirs.instructions()[0]) == meaning(&ours.instructions()[0]) {
             agree += 1;

@@ -1,6 +1,6 @@
 //! Random text must never make the assembler panic, and what it accepts must be sound.
 
-use cyclescope_code::asm::{Listing, forms, hex, parse};
+use cyclescope_code::asm::{Listing, forms, parse_assembly, parse_hex};
 
 /// Strings in an ordinary test run; `CYCLESCOPE_FUZZ_STRINGS` asks for another number.
 const STRINGS: u64 = 200_000;
@@ -27,8 +27,8 @@ impl Random {
 }
 
 const REGISTERS: &[&str] = &[
-    "rax", "ecx", "dx", "bl", "ah", "spl", "r8", "r15d", "r9b", "rsp", "rip", "xmm0", "xmm31", "ymm7",
-    "zmm16", "k1", "k0", "st", "st(1)", "st(9)", "mm3", "cr0", "dr7", "fs", "tmm2", "bnd1",
+    "rax", "ecx", "dx", "bl", "ah", "spl", "r8", "r15d", "r9b", "rsp", "rip", "xmm0", "xmm31", "ymm7", "zmm16", "k1",
+    "k0", "st", "st(1)", "st(9)", "mm3", "cr0", "dr7", "fs", "tmm2", "bnd1",
 ];
 const NUMBERS: &[&str] = &[
     "0",
@@ -54,10 +54,8 @@ const NUMBERS: &[&str] = &[
     "8/0",
     "-(-2)",
 ];
-const PUNCTUATION: &[&str] = &[
-    ",", "[", "]", "(", ")", "+", "-", "*", "/", ":", ";", "\n", "#", "//", "{", "}", "$", "'", "\\", "é",
-    "\u{0}",
-];
+const PUNCTUATION: &[&str] =
+    &[",", "[", "]", "(", ")", "+", "-", "*", "/", ":", ";", "\n", "#", "//", "{", "}", "$", "'", "\\", "é", "\u{0}"];
 const WORDS: &[&str] = &[
     "byte",
     "dword ptr",
@@ -140,32 +138,27 @@ fn text(random: &mut Random, mnemonics: &[String]) -> String {
 
 /// Runs that many strings; how many assembled.
 fn fuzz(strings: u64, seed: u64) -> u64 {
-    let mut mnemonics: Vec<String> = forms::all().map(|form| form.mnemonic()).collect();
+    let mut mnemonics: Vec<String> = forms::all_forms().map(|form| form.mnemonic()).collect();
     mnemonics.dedup();
     let mut random = Random(seed);
     let mut accepted = 0;
     for _ in 0..strings {
         let text = text(&mut random, &mnemonics);
-        match parse(&text) {
+        match parse_assembly(&text) {
             Ok(listing) => {
                 accepted += 1;
                 assert!(listing.instructions().iter().all(|i| !i.is_invalid()), "{text:?}");
-                assert!(
-                    listing.instructions().iter().map(|i| i.len()).sum::<usize>() == listing.bytes().len()
-                );
+                assert!(listing.instructions().iter().map(|i| i.len()).sum::<usize>() == listing.bytes().len());
                 let lines = text.lines().count() as u32 + 1;
-                assert!(
-                    (0..listing.instructions().len()).all(|n| listing.position(n).unwrap().line <= lines)
-                );
+                assert!((0..listing.instructions().len()).all(|n| listing.position(n).unwrap().line <= lines));
             }
             Err(e) => {
                 // The place lies in the text or just behind it.
-                let line =
-                    text.split('\n').nth(e.line as usize - 1).unwrap_or_else(|| panic!("{text:?}: {e}"));
+                let line = text.split('\n').nth(e.line as usize - 1).unwrap_or_else(|| panic!("{text:?}: {e}"));
                 assert!((e.column as usize) <= line.chars().count() + 1, "{text:?}: {e}");
             }
         }
-        drop(hex(&text).map(|bytes| Listing::from_bytes(&bytes).text()));
+        drop(parse_hex(&text).map(|bytes| Listing::from_bytes(&bytes).text()));
     }
     accepted
 }
@@ -177,8 +170,5 @@ fn random_text_never_panics() {
     let start = std::time::Instant::now();
     let accepted = fuzz(strings, 1);
     println!("{strings} strings, {accepted} assembled, {:.1} s", start.elapsed().as_secs_f64());
-    assert!(
-        accepted > strings / 100,
-        "only {accepted} of {strings} strings assemble: the grammar has gone stale"
-    );
+    assert!(accepted > strings / 100, "only {accepted} of {strings} strings assemble: the grammar has gone stale");
 }

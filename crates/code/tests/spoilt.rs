@@ -1,7 +1,7 @@
 //! Spoilt text: every form's text is broken in five ways, and the error has to point at the spot.
 
-use cyclescope_code::asm::forms::{self, Choice, Prefix};
-use cyclescope_code::asm::{Listing, parse};
+use cyclescope_code::asm::forms::{self, FormPrefix, OperandChoice};
+use cyclescope_code::asm::{Listing, parse_assembly};
 use iced_x86::Encoder;
 use std::collections::BTreeSet;
 
@@ -45,8 +45,8 @@ impl Parts {
 
 fn all() -> impl Iterator<Item = Parts> {
     // What is spoilt is what stands behind a prefix; `lock add` has nothing that `add` has not.
-    forms::all().filter(|form| form.prefix == Prefix::None).map(|form| {
-        let instruction = form.instruction(&Choice::default()).expect("a listed form exists");
+    forms::all_forms().filter(|form| form.prefix == FormPrefix::None).map(|form| {
+        let instruction = form.build_instruction(&OperandChoice::default()).expect("a listed form exists");
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, 0).expect("a form encodes");
         Parts::of(Listing::from_bytes(&encoder.take_buffer()).text())
@@ -63,7 +63,7 @@ struct Tally {
 impl Tally {
     fn expect(&mut self, text: &str, column: usize) {
         self.tried += 1;
-        match parse(text) {
+        match parse_assembly(text) {
             Ok(listing) => self.wrong.push(format!("`{text}` passes as `{}`", listing.text())),
             Err(e) if (e.line, e.column as usize) == (1, column + 1) => {}
             Err(e) => self.wrong.push(format!("`{text}`: column {} expected, {e}", column + 1)),
@@ -150,24 +150,19 @@ fn an_operand_too_many_or_too_few() {
     let mut shorter = 0;
     for parts in all() {
         // Five operands are the most that any instruction has, one of them implied at times.
-        let surplus = format!(
-            "{}{} eax, eax, eax, eax, eax",
-            parts.text,
-            if parts.operands.is_empty() { "" } else { "," }
-        );
+        let surplus =
+            format!("{}{} eax, eax, eax, eax, eax", parts.text, if parts.operands.is_empty() { "" } else { "," });
         tally.tried += 1;
-        match parse(&surplus) {
+        match parse_assembly(&surplus) {
             Ok(_) => tally.wrong.push(format!("`{surplus}` passes")),
-            Err(e) if (e.column as usize) <= parts.mnemonic_end => {
-                tally.wrong.push(format!("`{surplus}`: {e}"))
-            }
+            Err(e) if (e.column as usize) <= parts.mnemonic_end => tally.wrong.push(format!("`{surplus}`: {e}")),
             Err(_) => {}
         }
         let Some(&(start, _)) = parts.operands.last() else { continue };
         let cut = if parts.operands.len() == 1 { start - 1 } else { start - 2 };
         let text = &parts.text[..cut];
         tally.tried += 1;
-        match parse(text) {
+        match parse_assembly(text) {
             // `shl eax` and the like.
             Ok(_) => shorter += 1,
             Err(e) if e.column as usize == parts.mnemonic + 1 && e.message.contains("lacks") => {}

@@ -1,11 +1,11 @@
 //! The assembler's syntax, example by example: bytes that GNU as gives, and errors at the right place.
 
-use cyclescope_code::asm::{Listing, Syntax, parse, parse_as};
+use cyclescope_code::asm::{InstructionSyntax, Listing, parse_assembly, parse_with_syntax};
 use cyclescope_core::error::BadSnippet;
 
 /// The bytes in hexadecimal, or the error.
 fn assemble(text: &str) -> String {
-    bytes(parse(text))
+    bytes(parse_assembly(text))
 }
 
 fn bytes(parsed: Result<Listing, BadSnippet>) -> String {
@@ -23,7 +23,7 @@ fn examples_give_known_bytes() {
 #[test]
 fn examples_in_att_syntax_give_known_bytes() {
     let examples = include_str!("data/encodings-att.txt");
-    give_known_bytes(examples, 200, |text| bytes(parse_as(text, Syntax::Att)));
+    give_known_bytes(examples, 200, |text| bytes(parse_with_syntax(text, InstructionSyntax::Att)));
     // The same without being told, where a sigil shows it.
     let plain: Vec<&str> = examples.lines().filter(|line| line.contains('%') || line.contains('$')).collect();
     give_known_bytes(&plain.join("\n"), 180, assemble);
@@ -41,7 +41,7 @@ fn what_att_syntax_does_not_allow_is_said() {
         ("mov (,,4), %rax", 8, "no index"),
         ("add $1, (%rax)", 9, "ambiguous"),
     ] {
-        let error = parse(text).expect_err(text);
+        let error = parse_assembly(text).expect_err(text);
         assert_eq!((error.line, error.message.contains(message)), (1, true), "{text}: {error}");
         assert_eq!(error.column, column, "{text}: {error}");
     }
@@ -122,7 +122,7 @@ const ERRORS: [(&str, u32, u32, &str); 52] = [
 fn errors_point_at_the_spot_and_tell_what_fits() {
     let mut wrong = Vec::new();
     for (text, line, column, message) in ERRORS {
-        match parse(text) {
+        match parse_assembly(text) {
             Ok(listing) => wrong.push(format!("`{text}` passes as `{}`", listing.text())),
             Err(e) if (e.line, e.column) == (line, column) && e.to_string().contains(message) => {}
             Err(e) => wrong.push(format!("`{text}`: {line}:{column} {message:?} expected, {e}")),
@@ -140,29 +140,27 @@ fn the_empty_snippet_has_no_bytes() {
 
 #[test]
 fn branches_are_as_short_as_they_can_be() {
-    let ahead = |nops: usize| parse(&format!("jmp end; {} end: nop", "nop;".repeat(nops))).unwrap();
+    let ahead = |nops: usize| parse_assembly(&format!("jmp end; {} end: nop", "nop;".repeat(nops))).unwrap();
     assert_eq!(ahead(127).bytes()[..2], [0xeb, 127]);
     assert_eq!(ahead(128).bytes()[..5], [0xe9, 128, 0, 0, 0]);
-    let behind = |nops: usize| parse(&format!("top: {} jnz top", "nop;".repeat(nops))).unwrap();
+    let behind = |nops: usize| parse_assembly(&format!("top: {} jnz top", "nop;".repeat(nops))).unwrap();
     assert_eq!(behind(126).bytes()[126..], [0x75, 0x80]);
     assert_eq!(behind(127).bytes()[127..], [0x0f, 0x85, 0x7b, 0xff, 0xff, 0xff]);
     // The second branch is pushed out of reach by the growth of the first.
     let text = format!("a: jmp end; {} jmp a; nop; nop; end:", "nop;".repeat(124));
-    let listing = parse(&text).unwrap();
+    let listing = parse_assembly(&text).unwrap();
     assert_eq!(listing.bytes()[0], 0xe9);
     assert_eq!(listing.bytes()[5 + 124], 0xe9);
-    assert!(parse(&format!("top: {} loop top", "nop;".repeat(127))).is_err());
+    assert!(parse_assembly(&format!("top: {} loop top", "nop;".repeat(127))).is_err());
 }
 
 #[test]
 fn places_and_addresses_of_instructions() {
-    let listing = parse("nop\n  x: lea rax, [rip+x]; finit").unwrap();
-    let places: Vec<(u32, u32)> = (0..listing.instructions().len())
-        .filter_map(|n| listing.position(n))
-        .map(|p| (p.line, p.column))
-        .collect();
+    let listing = parse_assembly("nop\n  x: lea rax, [rip+x]; finit").unwrap();
+    let places: Vec<(u32, u32)> =
+        (0..listing.instructions().len()).filter_map(|n| listing.position(n)).map(|p| (p.line, p.column)).collect();
     // FINIT is WAIT and FNINIT.
     assert_eq!(places, [(1, 1), (2, 6), (2, 24), (2, 24)]);
     assert_eq!(listing.instructions()[1].memory_displacement64(), 1);
-    assert_eq!(parse(&listing.text()).unwrap().bytes(), listing.bytes());
+    assert_eq!(parse_assembly(&listing.text()).unwrap().bytes(), listing.bytes());
 }

@@ -1,10 +1,10 @@
 //! The library's three kinds of failure, each with a cause and a remedy.
 
-mod cause;
+mod fault_cause;
 
-pub use cause::Cause;
+pub use fault_cause::FaultCause;
 
-use cause::{REFUSED_CALL, WORKER_LOST, exception_remedy, fault_remedy, system_remedy};
+use fault_cause::{REFUSED_CALL, WORKER_LOST, exception_remedy, fault_remedy, system_remedy};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,7 +29,7 @@ pub enum RunError {
     Fault {
         /// The signal by its usual name, such as `SIGSEGV`.
         #[serde(deserialize_with = "constant")]
-        signal: Constant,
+        signal: StaticText,
         /// The address that was accessed; that of the instruction where the processor does not report it
         /// (`SIGILL`, `SIGFPE`, general protection and alignment checks).
         address: u64,
@@ -37,7 +37,7 @@ pub enum RunError {
         instruction: Option<String>,
         /// Why, as far as exception and instruction show it.
         #[serde(default)]
-        cause: Cause,
+        cause: FaultCause,
     },
     /// The measured code raised an exception in ring 0.
     Exception {
@@ -68,7 +68,7 @@ pub enum RunError {
     DirtyCanary {
         /// Which fence was found damaged.
         #[serde(deserialize_with = "constant")]
-        fence: Constant,
+        fence: StaticText,
     },
     /// The worker ended without a report, for example killed from outside.
     WorkerLost {
@@ -79,17 +79,17 @@ pub enum RunError {
     Refused {
         /// Piece of the code: `snippet`, `init code` or `following code`.
         #[serde(deserialize_with = "constant")]
-        part: Constant,
+        part: StaticText,
         /// Offset in that piece, in bytes.
         offset: usize,
         /// The instruction there, as text.
         instruction: String,
         /// Why, as the end of a sentence about the instruction.
         #[serde(deserialize_with = "constant")]
-        why: Constant,
+        why: StaticText,
         /// What the user can do about it.
         #[serde(deserialize_with = "constant")]
-        remedy: Constant,
+        remedy: StaticText,
         /// Whether only an indirect branch may lead there.
         hidden: bool,
     },
@@ -106,7 +106,7 @@ pub enum RunError {
     System {
         /// What was being done.
         #[serde(deserialize_with = "constant")]
-        doing: Constant,
+        doing: StaticText,
         /// The operating system's error number.
         errno: i32,
     },
@@ -114,12 +114,12 @@ pub enum RunError {
     Machinery {
         /// What was being done.
         #[serde(deserialize_with = "constant")]
-        doing: Constant,
+        doing: StaticText,
         /// Why it could not be done.
         why: String,
         /// What the user can do about it; empty where nothing is known to help.
         #[serde(deserialize_with = "constant")]
-        remedy: Constant,
+        remedy: StaticText,
     },
 }
 
@@ -135,16 +135,16 @@ pub struct BadBatch {
 }
 
 /// A text that lives as long as the program. By this name serde does not take it for one that lives in what it reads.
-pub type Constant = &'static str;
+pub type StaticText = &'static str;
 
 /// Reads a text that lives as long as the program.
-pub fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Constant, D::Error> {
-    Ok(interned(&String::deserialize(deserializer)?))
+pub fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StaticText, D::Error> {
+    Ok(intern_text(&String::deserialize(deserializer)?))
 }
 
 /// A text that lives as long as the program, one for all that are equal: for names read back from a file, of which
 /// there are few.
-pub fn interned(text: &str) -> &'static str {
+pub fn intern_text(text: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(known) = known.get(text) {
@@ -181,20 +181,20 @@ pub enum Error {
 
 impl RunError {
     /// A failure of the harness that no system call reported.
-    pub fn machinery(doing: &'static str, why: impl Into<String>, remedy: &'static str) -> RunError {
+    pub fn from_harness(doing: &'static str, why: impl Into<String>, remedy: &'static str) -> RunError {
         RunError::Machinery { doing, why: why.into(), remedy }
     }
 
     /// A failure of input or output: by its error number where a system call reported it.
-    pub fn io(doing: &'static str, error: &std::io::Error) -> RunError {
+    pub fn from_io(doing: &'static str, error: &std::io::Error) -> RunError {
         match error.raw_os_error() {
             Some(errno) => RunError::System { doing, errno },
-            None => RunError::machinery(doing, error.to_string(), ""),
+            None => RunError::from_harness(doing, error.to_string(), ""),
         }
     }
 
     /// A system call that failed. One that is refused is a feature that is not available.
-    pub fn call(doing: &'static str, call: &str, errno: i32) -> RunError {
+    pub fn from_system_call(doing: &'static str, call: &str, errno: i32) -> RunError {
         match errno {
             libc::EPERM | libc::EACCES | libc::ENOSYS => RunError::Unavailable(Unavailable {
                 what: format!("the system call {call}"),
@@ -206,7 +206,7 @@ impl RunError {
     }
 
     /// Whether the failure does not depend on the measured code, so that other code would fail as well.
-    pub fn is_of_the_harness(&self) -> bool {
+    pub fn is_harness_failure(&self) -> bool {
         matches!(
             self,
             RunError::System { .. }
@@ -286,10 +286,7 @@ impl fmt::Display for RunError {
             RunError::WorkerLost { how } => write!(f, "the worker process was lost: {how}"),
             RunError::Refused { part, offset, instruction, why, hidden, .. } => {
                 let through = if *hidden { ", where an indirect branch may lead," } else { "" };
-                write!(
-                    f,
-                    "`{instruction}` at byte {offset} of the {part}{through} is refused in ring 0: {why}"
-                )
+                write!(f, "`{instruction}` at byte {offset} of the {part}{through} is refused in ring 0: {why}")
             }
             RunError::BadBatch(error) => error.fmt(f),
             RunError::Unavailable(error) => error.fmt(f),
@@ -363,11 +360,11 @@ mod tests {
 
     #[test]
     fn only_a_system_call_that_failed_has_an_error_number() {
-        let named = RunError::io("reading", &io::Error::from_raw_os_error(libc::EIO));
+        let named = RunError::from_io("reading", &io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(named, RunError::System { doing: "reading", errno: libc::EIO });
-        let other = RunError::io("reading", &io::Error::new(io::ErrorKind::InvalidData, "no number"));
+        let other = RunError::from_io("reading", &io::Error::new(io::ErrorKind::InvalidData, "no number"));
         assert_eq!(other.to_string(), "reading failed: no number");
-        assert!(other.is_of_the_harness() && named.is_of_the_harness());
-        assert!(!RunError::Hung { deadline_ms: 1 }.is_of_the_harness());
+        assert!(other.is_harness_failure() && named.is_harness_failure());
+        assert!(!RunError::Hung { deadline_ms: 1 }.is_harness_failure());
     }
 }

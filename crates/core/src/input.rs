@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// What a file is to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum InputKind {
     /// The text of a snippet.
     Snippet,
     /// A list that people write: of instructions, of snippets.
@@ -36,20 +36,20 @@ pub enum Kind {
 }
 
 /// No file is read any further.
-pub const BYTES_MOST: u64 = 256 << 20;
+pub const MOST_FILE_BYTES: u64 = 256 << 20;
 
-impl Kind {
+impl InputKind {
     /// Bytes at most.
-    pub const fn most(self) -> u64 {
+    pub const fn most_bytes(self) -> u64 {
         match self {
             // More machine code than an arena has, at 64 characters a byte.
-            Kind::Snippet => 4 << 20,
+            InputKind::Snippet => 4 << 20,
             // All instruction forms with their operands take 1 MB.
             // A hundred thousand samples take 10 MB.
-            Kind::List | Kind::Source | Kind::Samples => 16 << 20,
+            InputKind::List | InputKind::Source | InputKind::Samples => 16 << 20,
             // The facts of the largest study, all instruction forms, take 2 MB.
-            Kind::Manifest | Kind::Journal => 64 << 20,
-            Kind::Results | Kind::Evidence | Kind::Code | Kind::Contents => BYTES_MOST,
+            InputKind::Manifest | InputKind::Journal => 64 << 20,
+            InputKind::Results | InputKind::Evidence | InputKind::Code | InputKind::Contents => MOST_FILE_BYTES,
         }
     }
 }
@@ -60,12 +60,12 @@ pub struct BadInput {
     /// The file.
     pub file: PathBuf,
     /// Why.
-    pub why: Why,
+    pub why: InputDefect,
 }
 
 /// What is wrong with a file before its contents are looked at.
 #[derive(Debug)]
-pub enum Why {
+pub enum InputDefect {
     /// The system said so.
     System(io::Error),
     /// It is something else, such as a directory.
@@ -79,40 +79,35 @@ impl BadInput {
     pub fn is_usage(&self) -> bool {
         use io::ErrorKind::*;
         match &self.why {
-            Why::System(error) => {
+            InputDefect::System(error) => {
                 matches!(
                     error.kind(),
-                    NotFound
-                        | NotADirectory
-                        | IsADirectory
-                        | PermissionDenied
-                        | InvalidInput
-                        | InvalidFilename
+                    NotFound | NotADirectory | IsADirectory | PermissionDenied | InvalidInput | InvalidFilename
                 ) || matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENXIO | libc::ENODEV))
             }
-            Why::Other(_) | Why::TooLong(_) => true,
+            InputDefect::Other(_) | InputDefect::TooLong(_) => true,
         }
     }
 
     /// Whether there is no such file.
     pub fn is_missing(&self) -> bool {
         let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
-        matches!(&self.why, Why::System(error) if missing.contains(&error.kind()))
+        matches!(&self.why, InputDefect::System(error) if missing.contains(&error.kind()))
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for InputDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::System(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            InputDefect::System(error) if error.raw_os_error() == Some(libc::ELOOP) => {
                 write!(f, "it is a symbolic link, or leads through too many")
             }
-            Why::System(error) => error.fmt(f),
-            Why::Other(what) => write!(f, "it is {what}"),
-            Why::TooLong(most) if *most >> 20 > 0 => {
+            InputDefect::System(error) => error.fmt(f),
+            InputDefect::Other(what) => write!(f, "it is {what}"),
+            InputDefect::TooLong(most) if *most >> 20 > 0 => {
                 write!(f, "it is longer than {} MiB, the most that such a file may have", most >> 20)
             }
-            Why::TooLong(most) => write!(f, "it is longer than {most} bytes"),
+            InputDefect::TooLong(most) => write!(f, "it is longer than {most} bytes"),
         }
     }
 }
@@ -130,28 +125,28 @@ impl std::error::Error for BadInput {}
 /// # Errors
 ///
 /// Where there is none, or something else than a regular file, or a longer one.
-pub fn open(path: &Path, kind: Kind) -> Result<File, BadInput> {
-    checked(path, OFlags::RDONLY, kind)
+pub fn open_input(path: &Path, kind: InputKind) -> Result<File, BadInput> {
+    open_checked(path, OFlags::RDONLY, kind)
 }
 
-fn checked(path: &Path, flags: OFlags, kind: Kind) -> Result<File, BadInput> {
+fn open_checked(path: &Path, flags: OFlags, kind: InputKind) -> Result<File, BadInput> {
     let bad = |why| BadInput { file: path.to_path_buf(), why };
     // A pipe would wait for its writer, a terminal could become this process's own; both are refused below.
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty());
-    let file = File::from(opened.map_err(|errno| bad(Why::System(errno.into())))?);
-    let facts = rustix::fs::fstat(&file).map_err(|errno| bad(Why::System(errno.into())))?;
-    if let Some(what) = other(FileType::from_raw_mode(facts.st_mode)) {
-        return Err(bad(Why::Other(what)));
+    let file = File::from(opened.map_err(|errno| bad(InputDefect::System(errno.into())))?);
+    let facts = rustix::fs::fstat(&file).map_err(|errno| bad(InputDefect::System(errno.into())))?;
+    if let Some(what) = describe_irregular(FileType::from_raw_mode(facts.st_mode)) {
+        return Err(bad(InputDefect::Other(what)));
     }
     match u64::try_from(facts.st_size) {
-        Ok(length) if length <= kind.most() => Ok(file),
-        _ => Err(bad(Why::TooLong(kind.most()))),
+        Ok(length) if length <= kind.most_bytes() => Ok(file),
+        _ => Err(bad(InputDefect::TooLong(kind.most_bytes()))),
     }
 }
 
 /// What a file is that is no regular one.
-fn other(what: FileType) -> Option<&'static str> {
+fn describe_irregular(what: FileType) -> Option<&'static str> {
     match what {
         FileType::RegularFile => None,
         FileType::Directory => Some("a directory, not a regular file"),
@@ -165,10 +160,10 @@ fn other(what: FileType) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// Those of [`open`], and those of the system while it reads.
-pub fn read(path: &Path, kind: Kind) -> Result<Vec<u8>, BadInput> {
-    let file = open(path, kind)?;
-    drain(file, kind).map_err(|why| BadInput { file: path.to_path_buf(), why })
+/// Those of [`open_input`], and those of the system while it reads.
+pub fn read_input(path: &Path, kind: InputKind) -> Result<Vec<u8>, BadInput> {
+    let file = open_input(path, kind)?;
+    read_stream(file, kind).map_err(|why| BadInput { file: path.to_path_buf(), why })
 }
 
 /// Reads a stream to its end, such as standard input.
@@ -176,12 +171,12 @@ pub fn read(path: &Path, kind: Kind) -> Result<Vec<u8>, BadInput> {
 /// # Errors
 ///
 /// Where it is longer than such a file may be, and those of the system.
-pub fn drain(stream: impl Read, kind: Kind) -> Result<Vec<u8>, Why> {
+pub fn read_stream(stream: impl Read, kind: InputKind) -> Result<Vec<u8>, InputDefect> {
     let mut bytes = Vec::new();
     // A byte more shows that there is too much.
-    stream.take(kind.most() + 1).read_to_end(&mut bytes).map_err(Why::System)?;
-    match bytes.len() as u64 > kind.most() {
-        true => Err(Why::TooLong(kind.most())),
+    stream.take(kind.most_bytes() + 1).read_to_end(&mut bytes).map_err(InputDefect::System)?;
+    match bytes.len() as u64 > kind.most_bytes() {
+        true => Err(InputDefect::TooLong(kind.most_bytes())),
         false => Ok(bytes),
     }
 }
@@ -192,7 +187,7 @@ pub fn drain(stream: impl Read, kind: Kind) -> Result<Vec<u8>, Why> {
 /// # Errors
 ///
 /// Those of the system, also where somebody makes such a file at the same time.
-pub fn replace(path: &Path) -> io::Result<File> {
+pub fn replace_file(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create_new(path),
@@ -204,15 +199,15 @@ pub fn replace(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// Those of [`open`], and where it is a link.
-pub fn extend(path: &Path, kind: Kind) -> Result<File, BadInput> {
+/// Those of [`open_input`], and where it is a link.
+pub fn open_for_append(path: &Path, kind: InputKind) -> Result<File, BadInput> {
     let bad = |why| BadInput { file: path.to_path_buf(), why };
     let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW;
-    let file = checked(path, flags, kind)?;
-    let facts = rustix::fs::fstat(&file).map_err(|errno| bad(Why::System(errno.into())))?;
+    let file = open_checked(path, flags, kind)?;
+    let facts = rustix::fs::fstat(&file).map_err(|errno| bad(InputDefect::System(errno.into())))?;
     match facts.st_nlink {
         0 | 1 => Ok(file),
-        _ => Err(bad(Why::Other("a file with several names"))),
+        _ => Err(bad(InputDefect::Other("a file with several names"))),
     }
 }
 
@@ -253,11 +248,11 @@ mod tests {
             (Path::new("/dev/null"), "a device"),
             (folder.0.as_path(), "a directory"),
         ] {
-            let bad = read(path, Kind::List).expect_err("it is refused");
+            let bad = read_input(path, InputKind::List).expect_err("it is refused");
             assert!(bad.to_string().contains(what) && bad.is_usage(), "{bad}");
         }
         for path in [socket, folder.0.join("none"), folder.0.join("pipe/below"), "a\0b".into()] {
-            let bad = read(&path, Kind::List).expect_err("it is refused");
+            let bad = read_input(&path, InputKind::List).expect_err("it is refused");
             assert!(bad.is_usage(), "{bad:?}");
         }
         assert!(begun.elapsed() < Duration::from_secs(10));
@@ -271,14 +266,14 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, &link).expect("a link");
         std::fs::hard_link(&theirs, &hard).expect("a link");
         for name in [&link, &hard] {
-            let bad = extend(name, Kind::Journal).expect_err("it is refused");
+            let bad = open_for_append(name, InputKind::Journal).expect_err("it is refused");
             assert!(bad.is_usage(), "{bad}");
-            drop(replace(name).expect("a new file"));
+            drop(replace_file(name).expect("a new file"));
             assert_eq!(std::fs::read(name).expect("a file"), b"");
         }
         assert_eq!(std::fs::read(&theirs).expect("a file"), b"theirs");
         std::fs::write(&own, "a").expect("a file");
-        std::io::Write::write_all(&mut extend(&own, Kind::Journal).expect("a file"), b"b").expect("room");
+        std::io::Write::write_all(&mut open_for_append(&own, InputKind::Journal).expect("a file"), b"b").expect("room");
         assert_eq!(std::fs::read(&own).expect("a file"), b"ab");
     }
 
@@ -287,15 +282,20 @@ mod tests {
         let folder = Folder::new("lengths");
         let path = folder.0.join("long");
         let file = File::create(&path).expect("a file");
-        for (length, good) in [(0, true), (Kind::Snippet.most(), true), (Kind::Snippet.most() + 1, false)] {
+        for (length, good) in
+            [(0, true), (InputKind::Snippet.most_bytes(), true), (InputKind::Snippet.most_bytes() + 1, false)]
+        {
             file.set_len(length).expect("a hole");
-            let read = read(&path, Kind::Snippet);
+            let read = read_input(&path, InputKind::Snippet);
             assert_eq!(read.is_ok_and(|bytes| bytes.len() as u64 == length), good, "{length}");
         }
         file.set_len(1 << 40).expect("a hole");
-        assert!(matches!(open(&path, Kind::Results), Err(BadInput { why: Why::TooLong(BYTES_MOST), .. })));
+        assert!(matches!(
+            open_input(&path, InputKind::Results),
+            Err(BadInput { why: InputDefect::TooLong(MOST_FILE_BYTES), .. })
+        ));
         // One whose length the system does not know.
-        assert!(matches!(drain(io::repeat(0), Kind::Snippet), Err(Why::TooLong(_))));
-        assert!(read(Path::new("/proc/self/status"), Kind::List).is_ok_and(|bytes| !bytes.is_empty()));
+        assert!(matches!(read_stream(io::repeat(0), InputKind::Snippet), Err(InputDefect::TooLong(_))));
+        assert!(read_input(Path::new("/proc/self/status"), InputKind::List).is_ok_and(|bytes| !bytes.is_empty()));
     }
 }

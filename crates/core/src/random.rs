@@ -4,7 +4,7 @@
 use std::f64::consts::TAU;
 
 /// The generator's increment: 2^64 divided by the golden ratio, made odd.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
@@ -17,14 +17,14 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(GOLDEN);
-        scramble(self.0)
+    pub fn next_bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
+        scramble_bits(self.0)
     }
 
     /// A number below `bound`, which is not zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        ((u128::from(self.bits()) * bound as u128) >> 64) as usize
+        ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
     }
 
     /// Puts the items in random order.
@@ -35,32 +35,32 @@ impl Random {
     }
 
     /// Uniform in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * (0.5f64).powi(53)
+    pub fn uniform(&mut self) -> f64 {
+        (self.next_bits() >> 11) as f64 * (0.5f64).powi(53)
     }
 
     /// Whether something of this probability happens.
     pub fn happens(&mut self, probability: f64) -> bool {
-        probability > 0.0 && self.unit() < probability
+        probability > 0.0 && self.uniform() < probability
     }
 
     /// Exponential with mean 1.
     pub fn exponential(&mut self) -> f64 {
-        -(1.0 - self.unit()).ln()
+        -(1.0 - self.uniform()).ln()
     }
 
     /// Standard normal, by Box and Muller's transform.
     pub fn normal(&mut self) -> f64 {
-        (2.0 * self.exponential()).sqrt() * (TAU * self.unit()).cos()
+        (2.0 * self.exponential()).sqrt() * (TAU * self.uniform()).cos()
     }
 }
 
 /// One number from two, as good as random.
-pub fn mix(a: u64, b: u64) -> u64 {
-    scramble(scramble(a.wrapping_add(GOLDEN)).wrapping_add(b))
+pub fn mix_seeds(a: u64, b: u64) -> u64 {
+    scramble_bits(scramble_bits(a.wrapping_add(GOLDEN_GAMMA)).wrapping_add(b))
 }
 
-fn scramble(mut z: u64) -> u64 {
+fn scramble_bits(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
@@ -74,8 +74,8 @@ mod tests {
     fn follows_the_published_sequence() {
         // The reference implementation's first outputs for seed 1234567.
         let mut random = Random::new(1_234_567);
-        assert_eq!(random.bits(), 6_457_827_717_110_365_317);
-        assert_eq!(random.bits(), 3_203_168_211_198_807_973);
+        assert_eq!(random.next_bits(), 6_457_827_717_110_365_317);
+        assert_eq!(random.next_bits(), 3_203_168_211_198_807_973);
     }
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
             (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64)
         };
         for (mean, variance, got) in [
-            (0.5, 1.0 / 12.0, moments(&mut || random.unit())),
+            (0.5, 1.0 / 12.0, moments(&mut || random.uniform())),
             (1.0, 1.0, moments(&mut || random.exponential())),
             (0.0, 1.0, moments(&mut || random.normal())),
         ] {

@@ -73,7 +73,7 @@ pub struct Hertz(pub f64);
 
 impl Hertz {
     /// The frequency in megahertz.
-    pub fn megahertz(self) -> f64 {
+    pub fn to_megahertz(self) -> f64 {
         self.0 / 1e6
     }
 

@@ -5,8 +5,8 @@
 use cyclescope::Scope;
 use cyclescope::error::Error;
 use cyclescope::measure::contrast::Contrast;
-use cyclescope::measure::rounds::{LayoutRounds, Rounds, combination, quiet, unshared};
-use cyclescope::program::{Program, Recipe};
+use cyclescope::measure::rounds::{LayoutRounds, RulerRounds, estimate_contrast, find_unshared_width, select_unshared};
+use cyclescope::program::{Program, ProgramRecipe};
 use cyclescope::random::Random;
 use cyclescope::snippet::Snippet;
 
@@ -25,26 +25,26 @@ fn main() -> Result<(), Error> {
     let program = |offset: usize| -> Result<Program, Error> {
         let load = Snippet::parse(&format!("mov rax, [r14+rax+{offset}]; and rax, 0"))?;
         let init = Snippet::parse("xor eax, eax")?;
-        let recipe = Recipe::empty(plan.clock);
-        Ok(Recipe { init: init.code(), snippet: load.code(), copies: LOADS, ..recipe }.build())
+        let recipe = ProgramRecipe::empty(plan.clock);
+        Ok(ProgramRecipe { init: init.code(), snippet: load.code(), copies: LOADS, ..recipe }.build())
     };
     // Columns 0 and 1 are within a line; of the 8 bytes of column 2, the last 4 are in the next line. All have a
     // displacement, which alone can cost a cycle.
     let programs = [program(8)?, program(24)?, program(60)?];
-    let rounds = Rounds::new(plan.clock, plan.step).with(programs, true);
+    let rounds = RulerRounds::new(plan.clock, plan.step).with_programs(programs, true);
     let layouts = rounds.run(scope.executor(), LAYOUTS, ROUNDS, &mut Random::new(plan.seed))?;
     // A layout whose rounds were all disturbed has no reading; one beside a busy sibling is left out.
     let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
-    let threshold = quiet(&readings, None);
-    let alone = unshared(readings, threshold);
+    let threshold = find_unshared_width(&readings, None);
+    let alone = select_unshared(readings, threshold);
     if alone.shared {
         println!("something else used the core's execution units in most layouts");
     }
     let cases = [("in the same line, 16 bytes further", 1), ("across the end of a line", 2)];
     for (what, column) in cases {
         // A contrast is of whole programs, for so is the error of the instrument that its interval contains.
-        let contrast = Contrast::slope([0, column], 1.0);
-        let Some(more) = combination(&alone.used, imul_latency, &contrast, CONFIDENCE) else {
+        let contrast = Contrast::slope_between([0, column], 1.0);
+        let Some(more) = estimate_contrast(&alone.used, imul_latency, &contrast, CONFIDENCE) else {
             println!("{what}: too few layouts were undisturbed");
             continue;
         };

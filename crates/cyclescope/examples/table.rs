@@ -5,25 +5,25 @@
 use cyclescope::Scope;
 use cyclescope::error::Error;
 use cyclescope::record::Quantity;
-use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::selection::{self, Criteria};
-use cyclescope::study::instr::survey::{Event, Known, Survey};
+use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
+use cyclescope::study::instr::selection::{self, FormCriteria};
+use cyclescope::study::instr::survey::{FormSurvey, SurveyEvent, SurveyState};
 use cyclescope::study::instr::survey_settings::{SurveySettings, SurveyTiming};
 use std::ops::ControlFlow;
 
 fn main() -> Result<(), Error> {
     let filters = ["imul r64, r64", "mulsd xmm, xmm", "popcnt r64, r64"].map(str::to_string).to_vec();
-    let wanted = Criteria { filters, ..Criteria::default() };
-    let forms = wanted.select(selection::all()).expect("each of the filters is a form's name");
+    let wanted = FormCriteria { filters, ..FormCriteria::default() };
+    let forms = wanted.select(selection::list_forms()).expect("each of the filters is a form's name");
     let mut scope = Scope::open()?;
     let imul_latency = scope.imul_latency()?;
     let (plan, machine) = (scope.plan().clone(), scope.machine().clone());
     let timing = SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
-    let settings = SurveySettings { effort: Effort::FULL, seed: plan.seed, confidence: plan.confidence };
-    let survey = Survey::new(timing, scope.executor(), &machine.features, forms, settings)?;
-    survey.run(scope.executor(), Known::default(), &mut |event, _| {
+    let settings = SurveySettings { effort: SurveyEffort::FULL, seed: plan.seed, confidence: plan.confidence };
+    let survey = FormSurvey::new(timing, scope.executor(), &machine.features, forms, settings)?;
+    survey.run(scope.executor(), SurveyState::default(), &mut |event, _| {
         // A row comes when the form's last pass is done, in the order of that pass.
-        if let Event::Row(row) = event {
+        if let SurveyEvent::Row(row) = event {
             println!("{} {}", row.mnemonic, row.operands);
             for latency in row.latency.iter().filter(|latency| latency.variant.is_none()) {
                 let bound = latency.bound;

@@ -13,11 +13,11 @@
 //! # Ok::<(), cyclescope::error::Error>(())
 //! ```
 //!
-//! A [`Scope`] measures many on one executor, with another [`run::Request`] or [`executor::Offer`].
+//! A [`Scope`] measures many on one executor, with another [`run::RunRequest`] or [`executor::ExecutorOffer`].
 //!
 //! The main path, as types: a [`snippet::Snippet`] is built into [`program::Program`]s with clock reads around
-//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`measure`](measure::measure) turns
-//! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`](run::run) does all of it. A
+//! copies of it; an [`executor::Executor`] runs them and returns raw readings; [`measure`](measure::measure_cost) turns
+//! those into a cost with an interval; [`record::RunRecord`] is that as JSON. [`run`](run::run_snippet) does all of it. A
 //! study of your own runs its programs beside the ruler with [`measure::rounds`] and takes a
 //! [`Contrast`](measure::contrast::Contrast) of them, as `examples/study.rs` does; [`study`] has the studies of the
 //! command line.

@@ -1,20 +1,20 @@
 //! The simple interface: an executor and a plan, opened once, to measure snippets with.
 //!
-//! A [`Scope`] combines the machine, [`Request::plan`], an executor, and [`run`]. It has no measuring loop. A program
+//! A [`Scope`] combines the machine, [`RunRequest::make_plan`], an executor, and [`run_snippet`]. It has no measuring loop. A program
 //! that needs evidence, another layout of memory or contrasts of its own takes the executor and the plan from here,
 //! and uses [`crate::measure`] and [`crate::result`].
 
 use crate::asm::{self, Listing};
 use crate::error::Error;
-use crate::executor::{DEFAULT, Executor, Offer, OpenOptions};
+use crate::executor::{DEFAULT_OFFER, Executor, ExecutorOffer, OpenOptions};
 use crate::machine::Machine;
-use crate::measure::{Plan, Precision, imul_latency, require_room};
-use crate::run::{Request, Run, run};
+use crate::measure::{Plan, Precision, require_room, resolve_imul_latency};
+use crate::run::{RunOutcome, RunRequest, run_snippet};
 use crate::snippet::Snippet;
 
 /// An executor on one CPU, and the plan of its measurements.
 pub struct Scope {
-    offer: &'static Offer,
+    offer: &'static ExecutorOffer,
     executor: Box<dyn Executor>,
     plan: Plan,
     asked: Precision,
@@ -27,7 +27,7 @@ pub struct Scope {
 ///
 /// [`Error::BadSnippet`] if the text is not assembly, [`Error::Unavailable`] if this machine lacks a requirement, and
 /// [`Error::Run`] if the snippet does not end normally.
-pub fn measure_snippet(text: &str) -> Result<Run, Error> {
+pub fn measure_snippet(text: &str) -> Result<RunOutcome, Error> {
     let snippet = Snippet::parse(text)?;
     Scope::open()?.measure(&snippet)
 }
@@ -39,7 +39,7 @@ impl Scope {
     ///
     /// As [`Scope::with`].
     pub fn open() -> Result<Scope, Error> {
-        Scope::with(DEFAULT, &Machine::detect(), &Request::default())
+        Scope::with(DEFAULT_OFFER, &Machine::detect(), &RunRequest::default())
     }
 
     /// Opens an executor for the target CPU of a machine. Takes about a millisecond where the step of the machine's TSC
@@ -49,11 +49,11 @@ impl Scope {
     ///
     /// [`Error::Unavailable`] if the machine or the executor lacks a requirement, [`Error::Run`] if the executor did
     /// not start.
-    pub fn with(offer: &'static Offer, machine: &Machine, request: &Request) -> Result<Scope, Error> {
-        let plan = request.plan(&(offer.capabilities)(machine), machine)?;
+    pub fn with(offer: &'static ExecutorOffer, machine: &Machine, request: &RunRequest) -> Result<Scope, Error> {
+        let plan = request.make_plan(&(offer.capabilities)(machine), machine)?;
         let options = OpenOptions { counter: plan.clock.reads_counter(), ..OpenOptions::default() };
         let executor = (offer.open)(machine, &options)?;
-        Ok(Scope { offer, executor, plan, asked: request.asked() })
+        Ok(Scope { offer, executor, plan, asked: request.required_precision() })
     }
 
     /// Measures a snippet. The seed is the plan's each time, so that two calls have the same layouts.
@@ -62,15 +62,15 @@ impl Scope {
     ///
     /// [`Error::Unavailable`] if the CPU lacks an instruction, [`Error::Run`] if the snippet is too long for the
     /// memory for code, is refused by the executor, or does not end normally.
-    pub fn measure(&mut self, snippet: &Snippet) -> Result<Run, Error> {
+    pub fn measure(&mut self, snippet: &Snippet) -> Result<RunOutcome, Error> {
         (self.offer.judge)(snippet, self.plan.loop_count.is_some())?;
         for code in [snippet.code(), snippet.init()] {
             for instruction in Listing::from_bytes(code).instructions() {
-                self.machine().features.require(asm::features(instruction))?;
+                self.machine().features.require(asm::required_features(instruction))?;
             }
         }
         require_room(&self.plan, snippet, self.executor.arena_len())?;
-        Ok(run(self.executor.as_mut(), snippet, &self.plan, self.asked)?)
+        Ok(run_snippet(self.executor.as_mut(), snippet, &self.plan, self.asked)?)
     }
 
     /// The latency of `imul r32, r32` in core cycles, which turns the ruler's readings into core cycles: known for the
@@ -80,7 +80,7 @@ impl Scope {
     ///
     /// [`Error::Run`] if the executor fails.
     pub fn imul_latency(&mut self) -> Result<f64, Error> {
-        Ok(imul_latency(self.executor.as_mut(), &self.plan)?)
+        Ok(resolve_imul_latency(self.executor.as_mut(), &self.plan)?)
     }
 
     /// The executor, for studies that bring their own programs.
@@ -103,21 +103,21 @@ impl Scope {
 mod tests {
     use super::*;
     use crate::error::RunError;
-    use crate::executor::{Capabilities, OpenError, Opened, Ring};
-    use cyclescope_sim::{Scenario, Simulated};
+    use crate::executor::{Capabilities, OpenError, OpenResult, PrivilegeRing};
+    use cyclescope_sim::{Scenario, SimulatedExecutor};
 
-    fn simulated(machine: &Machine, _: &OpenOptions) -> Opened {
+    fn simulated(machine: &Machine, _: &OpenOptions) -> OpenResult {
         match machine.is_emulated() {
             true => Err(OpenError::from(RunError::Hung { deadline_ms: 1 })),
-            false => Ok(Box::new(Simulated::new(Scenario::default(), 3))),
+            false => Ok(Box::new(SimulatedExecutor::new(Scenario::default(), 3))),
         }
     }
 
     fn capabilities(_: &Machine) -> Capabilities {
-        Simulated::new(Scenario::default(), 3).capabilities().clone()
+        SimulatedExecutor::new(Scenario::default(), 3).capabilities().clone()
     }
 
-    const SIMULATED: Offer = Offer {
+    const SIMULATED: ExecutorOffer = ExecutorOffer {
         name: "simulated",
         about: "a simulated machine",
         place: "a test",
@@ -128,15 +128,15 @@ mod tests {
         open: simulated,
     };
 
-    fn scope(request: &Request) -> Scope {
-        let machine = Simulated::new(Scenario::default(), 3).machine().clone();
+    fn scope(request: &RunRequest) -> Scope {
+        let machine = SimulatedExecutor::new(Scenario::default(), 3).machine().clone();
         Scope::with(&SIMULATED, &machine, request).expect("a simulated machine")
     }
 
     #[test]
     fn a_snippet_costs_what_the_simulated_machine_says() {
-        let mut scope = scope(&Request::default());
-        assert_eq!(scope.executor().capabilities().ring, Ring::Three);
+        let mut scope = scope(&RunRequest::default());
+        assert_eq!(scope.executor().capabilities().ring, PrivilegeRing::Three);
         let run = scope.measure(&Snippet::parse("imul rax, rax").unwrap()).unwrap();
         assert_eq!(run.cost(), run.estimate().map(|estimate| estimate.cost));
         let cost = run.cost().unwrap();
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn each_kind_of_failure_keeps_its_type() {
         assert!(matches!(measure_snippet("imul rax,"), Err(Error::BadSnippet(_))));
-        let mut scope = scope(&Request { unroll: Some(1 << 40), ..Request::default() });
+        let mut scope = scope(&RunRequest { unroll: Some(1 << 40), ..RunRequest::default() });
         let long = scope.measure(&Snippet::parse("imul rax, rax").unwrap());
         assert!(matches!(long, Err(Error::Run(RunError::BadBatch(_)))), "{long:?}");
         let unknown = Snippet::parse("vaddps zmm0, zmm1, zmm2").unwrap();

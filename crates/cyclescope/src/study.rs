@@ -1,16 +1,16 @@
 //! The studies: questions that take many measurements. A new one is a crate and a line in [`ALL`].
 
 use crate::error::RunError;
-use crate::result::answers::Answers;
-use crate::result::container::Container;
+use crate::result::answers::MachineAnswers;
+use crate::result::container::EvidenceContainer;
 
 pub use cyclescope_ab as ab;
 pub use cyclescope_evaluate as evaluate;
 pub use cyclescope_instr as instr;
 pub use cyclescope_marker as marker;
 pub use cyclescope_measure::study::{
-    Catalog, Entry, Follow, GenericSession, Head, Plain, Progress, Record, Role, Selected, Session, Stop,
-    Study, StudyInfo, TextColumn, TextTable,
+    GenericHead, GenericSession, GenericStudy, RecordRole, ResultRecord, ResumableSession, StopReason, Study,
+    StudyFollower, StudyInfo, StudyProgress, StudySelection, SuiteCatalog, SuiteQuestion, TextColumn, TextTable,
 };
 pub use cyclescope_run::{points, study as run};
 
@@ -19,7 +19,7 @@ pub const ALL: &[StudyInfo] =
     &[evaluate::INFO, instr::INFO, marker::INFO, points::INFO, run::INFO, cyclescope_uarch::INFO];
 
 /// Finds a study by its name.
-pub fn named(name: &str) -> Option<&'static StudyInfo> {
+pub fn find_study(name: &str) -> Option<&'static StudyInfo> {
     ALL.iter().find(|study| study.name == name)
 }
 
@@ -27,13 +27,13 @@ pub fn named(name: &str) -> Option<&'static StudyInfo> {
 ///
 /// # Errors
 ///
-/// [`Stop::Failed`] where the evidence is damaged, or ends before the result is complete.
-pub fn replay(container: &Container) -> Result<Vec<Record>, Stop> {
-    let damaged = |how: String| Stop::from(RunError::Replay { how });
+/// [`StopReason::Failed`] where the evidence is damaged, or ends before the result is complete.
+pub fn replay_evidence(container: &EvidenceContainer) -> Result<Vec<ResultRecord>, StopReason> {
+    let damaged = |how: String| StopReason::from(RunError::Replay { how });
     let name = &container.manifest.origin.study;
-    let study = named(name).ok_or_else(|| damaged(format!("there is no study {name}")))?;
+    let study = find_study(name).ok_or_else(|| damaged(format!("there is no study {name}")))?;
     let mut study = (study.restore)(container).map_err(|error| damaged(error.to_string()))?;
-    let answers = Answers::recorded(container).map_err(|error| damaged(error.to_string()))?;
+    let answers = MachineAnswers::from_container(container).map_err(|error| damaged(error.to_string()))?;
     let mut told = Vec::new();
     study.measure(&answers, &mut told)?;
     Ok(told)
@@ -47,8 +47,8 @@ mod tests {
     fn studies_are_found_by_names_that_differ() {
         assert!(ALL.is_sorted_by(|one, other| one.name < other.name));
         for study in ALL {
-            assert_eq!(named(study.name).map(|found| found.about), Some(study.about));
+            assert_eq!(find_study(study.name).map(|found| found.about), Some(study.about));
         }
-        assert!(named("nowhere").is_none());
+        assert!(find_study("nowhere").is_none());
     }
 }

@@ -1,18 +1,18 @@
 //! APERF beside the ruler, on simulated machines whose counters are right or wrong.
 
-use cyclescope::caveat::Code;
+use cyclescope::caveat::CaveatKind;
 use cyclescope::clock::Clock;
 use cyclescope::error::RunError;
 use cyclescope::executor::{Batch, Capabilities, CounterProgress, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
-use cyclescope::result::answers::Answers;
-use cyclescope::result::container::{Container, Evidence, Origin};
-use cyclescope::run::{Facts, Run, run};
+use cyclescope::result::answers::MachineAnswers;
+use cyclescope::result::container::{EvidenceContainer, EvidenceOrigin, EvidenceRecorder};
+use cyclescope::run::{RunFacts, RunOutcome, run_snippet};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
 use cyclescope::study::run::{NAME, RunStudy};
-use cyclescope_sim::{Frequency, Scenario, Simulated};
+use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFrequency};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const TICKS: u64 = 1_000_000_000;
 
 /// A simulated core with an APERF that counts so many cycles a tick.
 struct Counted {
-    core: Simulated,
+    core: SimulatedExecutor,
     cycles_per_tick: f64,
     progress: CounterProgress,
 }
@@ -37,15 +37,15 @@ impl Executor for Counted {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let aperf = (self.cycles_per_tick * TICKS as f64) as u64;
-        self.progress = self.progress.and(CounterProgress { tsc: TICKS, aperf, mperf: TICKS });
+        self.progress = self.progress.combine(CounterProgress { tsc: TICKS, aperf, mperf: TICKS });
         self.core.stream(batch, take)
     }
 
-    fn progress(&self) -> Option<CounterProgress> {
+    fn counter_progress(&self) -> Option<CounterProgress> {
         Some(self.progress)
     }
 
-    fn changed(&self) -> Vec<&'static str> {
+    fn restored_state(&self) -> Vec<&'static str> {
         vec!["CR8"]
     }
 
@@ -60,7 +60,7 @@ impl Executor for Counted {
 
 fn plan(clock: &str) -> Plan {
     Plan {
-        clock: Clock::named(clock).unwrap(),
+        clock: Clock::find_named(clock).unwrap(),
         imul_latency: Some(3.0),
         adders: Some(5),
         rounds: 12,
@@ -81,22 +81,22 @@ fn snippet() -> Snippet {
 
 fn counted(scenario: Scenario, factor: f64) -> Counted {
     let cycles_per_tick = factor * scenario.ratio;
-    Counted { core: Simulated::new(scenario, 7), cycles_per_tick, progress: CounterProgress::default() }
+    Counted { core: SimulatedExecutor::new(scenario, 7), cycles_per_tick, progress: CounterProgress::default() }
 }
 
 /// A run beside an APERF that counts so many times the cycles of the nominal core clock.
-fn beside(scenario: Scenario, factor: f64, clock: &str) -> Run {
+fn beside(scenario: Scenario, factor: f64, clock: &str) -> RunOutcome {
     let mut core = counted(scenario, factor);
-    run(&mut core, &snippet(), &plan(clock), PRECISION).unwrap()
+    run_snippet(&mut core, &snippet(), &plan(clock), PRECISION).unwrap()
 }
 
-fn disagree(run: &Run) -> Option<&str> {
-    let found = run.caveats.iter().find(|caveat| caveat.code == Code::RulersDisagree);
+fn disagree(run: &RunOutcome) -> Option<&str> {
+    let found = run.caveats.iter().find(|caveat| caveat.code == CaveatKind::RulersDisagree);
     found.map(|caveat| caveat.text.as_str())
 }
 
-fn facts<'a>(snippet: &'a Snippet, plan: &'a Plan) -> Facts<'a> {
-    Facts { snippet, plan, executor: "simulated", cpu: 0, cpu_model: "simulated" }
+fn facts<'a>(snippet: &'a Snippet, plan: &'a Plan) -> RunFacts<'a> {
+    RunFacts { snippet, plan, executor: "simulated", cpu: 0, cpu_model: "simulated" }
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_counter_that_agrees_is_told_and_no_caveat() {
     for factor in [0.993, 1.0, 1.007] {
         let run = beside(Scenario::default(), factor, "rdtscp-lfence");
         assert_eq!(disagree(&run), None, "{factor}");
-        let record = run.record(&facts(&snippet(), &plan("rdtscp-lfence")));
+        let record = run.to_record(&facts(&snippet(), &plan("rdtscp-lfence")));
         let aperf = record.aperf.unwrap();
         assert!((aperf.cycles_per_tick / (factor * Scenario::default().ratio) - 1.0).abs() < 1e-6);
         assert!((aperf.ruler_cycles_per_tick.unwrap() / Scenario::default().ratio - 1.0).abs() < 0.003);
@@ -126,7 +126,7 @@ fn a_counter_that_disagrees_is_a_caveat_and_too_noisy() {
 
 #[test]
 fn a_clock_that_moves_explains_what_lies_within_its_range() {
-    let frequency = Frequency { jump_rate: 5e-6, ..Frequency::default() };
+    let frequency = SimulatedFrequency { jump_rate: 5e-6, ..SimulatedFrequency::default() };
     let moving = || Scenario { frequency, ..Scenario::default() };
     let [low, mean, high] = beside(moving(), 1.0, "rdtscp-lfence").estimate().unwrap().rate;
     assert!(high / low > 1.05, "{low} to {high}");
@@ -143,34 +143,32 @@ fn a_clock_that_moves_explains_what_lies_within_its_range() {
 fn a_clock_without_ticks_has_nothing_to_compare() {
     let run = beside(Scenario::default(), 2.0, "clock-gettime");
     assert_eq!(disagree(&run), None);
-    let aperf = run.record(&facts(&snippet(), &plan("clock-gettime"))).aperf.unwrap();
+    let aperf = run.to_record(&facts(&snippet(), &plan("clock-gettime"))).aperf.unwrap();
     assert_eq!((aperf.ruler_cycles_per_tick, aperf.core_mhz), (None, None));
 }
 
 #[test]
 fn a_counter_that_stands_still_is_none() {
     let run = beside(Scenario::default(), 0.0, "rdtscp-lfence");
-    assert!(
-        disagree(&run).is_none() && run.record(&facts(&snippet(), &plan("rdtscp-lfence"))).aperf.is_none()
-    );
+    assert!(disagree(&run).is_none() && run.to_record(&facts(&snippet(), &plan("rdtscp-lfence"))).aperf.is_none());
 }
 
 #[test]
 fn evidence_holds_it() {
     let directory = std::env::temp_dir().join(format!("cyclescope-aperf-{}", std::process::id()));
     let (machine, snippet, plan) = (Machine::detect(), snippet(), plan("rdtscp-lfence"));
-    let origin = Origin { study: NAME.to_string(), repro: String::new(), machine: serde_json::Value::Null };
-    let kept = Rc::new(Evidence::create(&directory, origin).unwrap());
+    let origin = EvidenceOrigin { study: NAME.to_string(), repro: String::new(), machine: serde_json::Value::Null };
+    let kept = Rc::new(EvidenceRecorder::create(&directory, origin).unwrap());
     let open = Box::new(|| Ok(Box::new(counted(Scenario::default(), 1.05)) as Box<dyn Executor>));
     let mut study = RunStudy::new(&snippet.clone().into(), plan, PRECISION, &machine, String::new(), open);
-    kept.keep(|writer| writer.set_facts(&study.plan()?));
-    study.measure(&Answers::kept(kept.clone()), &mut Vec::new()).unwrap();
+    kept.write_with(|writer| writer.set_facts(&study.plan()?));
+    study.measure(&MachineAnswers::recording_to(kept.clone()), &mut Vec::new()).unwrap();
     kept.finish().unwrap();
-    let container = Container::open(&directory).unwrap();
+    let container = EvidenceContainer::open(&directory).unwrap();
     let mut again = RunStudy::restore(&container).unwrap();
-    again.measure(&Answers::recorded(&container).unwrap(), &mut Vec::new()).unwrap();
+    again.measure(&MachineAnswers::from_container(&container).unwrap(), &mut Vec::new()).unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
-    let record = study.found.unwrap();
+    let record = study.record.unwrap();
     assert!(record.aperf.is_some() && record.changed == ["CR8"]);
-    assert_eq!(again.found, Some(record));
+    assert_eq!(again.record, Some(record));
 }

@@ -2,13 +2,13 @@
 
 use cyclescope::executor::Executor;
 use cyclescope::machine::Machine;
-use cyclescope::measure::{Lengthen, Plan, Precision};
-use cyclescope::record::{Quantity, RunRecord, Serialized};
-use cyclescope::result::answers::Answers;
+use cyclescope::measure::{LengthenBy, Plan, Precision};
+use cyclescope::record::{Quantity, RunRecord, SerializedBy};
+use cyclescope::result::answers::MachineAnswers;
 use cyclescope::snippet::Snippet;
 use cyclescope::study::Study;
-use cyclescope::study::run::{RunStudy, Subject};
-use cyclescope_sim::{LayoutEffects, Scenario, Simulated};
+use cyclescope::study::run::{RunStudy, RunSubject};
+use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedLayoutEffects};
 use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
@@ -16,9 +16,9 @@ const PRECISION: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
 const CODE: [[u8; 2]; 4] = [[0x0f, 0x0b], [0x0f, 0xb9], [0x0f, 0xff], [0x0f, 0x04]];
 
 /// A call and an empty one with these codes.
-fn subject([function, empty]: [[u8; 2]; 2]) -> Subject {
+fn subject([function, empty]: [[u8; 2]; 2]) -> RunSubject {
     let call = |code: [u8; 2]| vec![Snippet::new(code.to_vec(), Vec::new(), "simulated")];
-    Subject { instances: call(function), empty_calls: call(empty) }
+    RunSubject { instances: call(function), empty_calls: call(empty) }
 }
 
 /// A study where a call and an empty one cost this if they overlap, and this where each waits.
@@ -26,17 +26,17 @@ fn study(overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
     study_of(&subject([CODE[0], CODE[1]]), overlapping, waiting)
 }
 
-fn study_of(subject: &Subject, overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
+fn study_of(subject: &RunSubject, overlapping: [f64; 2], waiting: [f64; 2]) -> RunStudy {
     let costs = overlapping.into_iter().chain(waiting);
     let costs = CODE.into_iter().zip(costs).map(|(code, cost)| (code.to_vec(), cost)).collect();
     // Addresses change a cost by some tenths of a percent.
-    let layout = LayoutEffects { relative: 0.002, ..LayoutEffects::default() };
+    let layout = SimulatedLayoutEffects { relative: 0.002, ..SimulatedLayoutEffects::default() };
     let scenario = Scenario { costs, layout, ..Scenario::default() };
-    let open = Box::new(move || Ok(Box::new(Simulated::new(scenario.clone(), 5)) as Box<dyn Executor>));
+    let open = Box::new(move || Ok(Box::new(SimulatedExecutor::new(scenario.clone(), 5)) as Box<dyn Executor>));
     let plan = Plan {
         imul_latency: Some(3.0),
         adders: Some(5),
-        lengthen: Lengthen::Iterations,
+        lengthen: LengthenBy::Iterations,
         rounds: 12,
         layouts: 16,
         layouts_most: 64,
@@ -49,13 +49,13 @@ fn study_of(subject: &Subject, overlapping: [f64; 2], waiting: [f64; 2]) -> RunS
     RunStudy::new(subject, plan, PRECISION, &Machine::detect(), "x".to_string(), open)
 }
 
-fn waiting() -> Subject {
+fn waiting() -> RunSubject {
     subject([CODE[2], CODE[3]])
 }
 
 fn record(mut study: RunStudy) -> RunRecord {
-    study.measure(&Answers::live(), &mut Vec::new()).unwrap();
-    study.found.unwrap()
+    study.measure(&MachineAnswers::live(), &mut Vec::new()).unwrap();
+    study.record.unwrap()
 }
 
 fn holds(quantity: Option<Quantity>, truth: f64) -> bool {
@@ -66,13 +66,12 @@ fn holds(quantity: Option<Quantity>, truth: f64) -> bool {
 #[test]
 fn a_short_call_has_a_throughput_and_a_latency() {
     // The fence takes 300 cycles of its own, of each call and each empty one.
-    for (overlapping, waiting_cost, [throughput, latency]) in [
-        ([1000.0, 100.0], [1600.0, 400.0], [900.0, 1200.0]),
-        ([1000.0, 100.0], [1300.0, 400.0], [900.0, 900.0]),
-    ] {
+    for (overlapping, waiting_cost, [throughput, latency]) in
+        [([1000.0, 100.0], [1600.0, 400.0], [900.0, 1200.0]), ([1000.0, 100.0], [1300.0, 400.0], [900.0, 900.0])]
+    {
         let found = record(study(overlapping, waiting_cost).with_serialized(None, Some(&waiting())));
         assert!(holds(found.throughput, throughput) && holds(found.latency, latency), "{found:?}");
-        assert_eq!((Some(found.cost), found.latency_by), (found.throughput, Some(Serialized::Fence)));
+        assert_eq!((Some(found.cost), found.latency_by), (found.throughput, Some(SerializedBy::Fence)));
         assert!(holds(found.empty_call, overlapping[1]), "{found:?}");
     }
 }
@@ -80,11 +79,10 @@ fn a_short_call_has_a_throughput_and_a_latency() {
 #[test]
 fn what_was_asked_for_is_the_cost() {
     // The snippets of the first subject wait, those beside it overlap.
-    let found = record(
-        study([1600.0, 400.0], [1000.0, 100.0]).with_serialized(Some(Serialized::Result), Some(&waiting())),
-    );
+    let found =
+        record(study([1600.0, 400.0], [1000.0, 100.0]).with_serialized(Some(SerializedBy::Result), Some(&waiting())));
     assert!(holds(found.throughput, 900.0) && holds(found.latency, 1200.0), "{found:?}");
-    assert_eq!((Some(found.cost), found.latency_by), (found.latency, Some(Serialized::Result)));
+    assert_eq!((Some(found.cost), found.latency_by), (found.latency, Some(SerializedBy::Result)));
     assert!(holds(found.empty_call, 400.0), "{found:?}");
 }
 
@@ -92,7 +90,7 @@ fn what_was_asked_for_is_the_cost() {
 fn a_long_call_has_one_cost() {
     let found = record(study([50_000.0, 10.0], [50_100.0, 40.0]).with_serialized(None, Some(&waiting())));
     assert_eq!((Some(found.cost), found.latency, found.latency_by), (found.throughput, None, None));
-    let asked = Some(Serialized::Fence);
+    let asked = Some(SerializedBy::Fence);
     let found = record(study([50_100.0, 40.0], [50_000.0, 10.0]).with_serialized(asked, Some(&waiting())));
     assert_eq!((Some(found.cost), found.throughput, found.latency_by), (found.latency, None, asked));
 }
@@ -100,7 +98,7 @@ fn a_long_call_has_one_cost() {
 #[test]
 fn a_comparison_is_of_one_cost() {
     let study = study([100.0, 10.0], [160.0, 40.0]).with_serialized(None, Some(&waiting()));
-    let found = record(study.versus(Some(&waiting())));
+    let found = record(study.with_other_variant(Some(&waiting())));
     assert!(found.latency.is_none() && found.versus.is_some_and(|versus| versus.difference.value.is_some()));
 }
 

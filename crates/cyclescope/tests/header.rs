@@ -21,7 +21,7 @@ fn built(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
     std::fs::write(&empty, "#include <stdio.h>\nint main(void) { return 0; }\n").expect("a file");
     let tried = Command::new(compiler).args(options).arg(&empty).arg("-o").arg(folder.join("empty")).output();
     if !tried.is_ok_and(|output| output.status.success()) {
-        cyclescope_skipped::left_out(format_args!("no {compiler} with its libraries"));
+        cyclescope_skipped::report_left_out(format_args!("no {compiler} with its libraries"));
         return None;
     }
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
@@ -73,7 +73,7 @@ fn the_header_says_of_the_cpu_what_cpuid_does() {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let built = Command::new("cc").arg("-I").arg(&include).arg(&source).arg("-o").arg(&program).status();
     if !built.is_ok_and(|status| status.success()) {
-        return cyclescope_skipped::left_out(format_args!("no cc with its libraries"));
+        return cyclescope_skipped::report_left_out(format_args!("no cc with its libraries"));
     }
     let said = Command::new(&program).output().expect("it runs").stdout;
     let told = |leaf: u32, bit: u32| __cpuid(0x8000_0000).eax >= leaf && __cpuid(leaf).edx >> bit & 1 == 1;
@@ -95,7 +95,7 @@ fn a_region_has_all_of_what_is_in_it_and_nothing_of_what_is_before_it() {
         .arg(&program)
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        return cyclescope_skipped::left_out(format_args!("no cc with its libraries"));
+        return cyclescope_skipped::report_left_out(format_args!("no cc with its libraries"));
     }
     let said = Command::new(&program).output().expect("it runs").stdout;
     let said = String::from_utf8_lossy(&said);
@@ -103,7 +103,7 @@ fn a_region_has_all_of_what_is_in_it_and_nothing_of_what_is_before_it() {
     let [long, before, short, within] = ticks[..] else { panic!("{said}") };
     // Twenty multiplications that wait for each other take more, unless the reading does not wait for them.
     if short < 20.0 {
-        return cyclescope_skipped::left_out(format_args!("LFENCE does not wait: {said}"));
+        return cyclescope_skipped::report_left_out(format_args!("LFENCE does not wait: {said}"));
     }
     assert!(before.abs() < long / 4.0, "{before} of {long} ticks before the region are in it");
     assert!((within - short).abs() < short / 3.0, "{within} of {short} ticks in the region are in it");
@@ -114,7 +114,7 @@ fn counts(program: &Path) {
     let output = Command::new(program).output().expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
     if said.contains("no core cycles here") || !output.status.success() {
-        return cyclescope_skipped::left_out(format_args!("the core's clock, or LFENCE: {}", said.trim()));
+        return cyclescope_skipped::report_left_out(format_args!("the core's clock, or LFENCE: {}", said.trim()));
     }
     let numbers: Vec<f64> = said
         .split(|other: char| !other.is_ascii_digit() && !['.', '-'].contains(&other))

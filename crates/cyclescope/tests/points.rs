@@ -1,17 +1,17 @@
 //! Many points with one executor, on a simulated machine that drifts or faults.
 
-use cyclescope::caveat::Code;
-use cyclescope::error::{Cause, Error, RunError};
-use cyclescope::executor::{Batch, Capabilities, Executor, Open, Sample};
+use cyclescope::caveat::CaveatKind;
+use cyclescope::error::{Error, FaultCause, RunError};
+use cyclescope::executor::{Batch, Capabilities, Executor, ExecutorOpener, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
 use cyclescope::record::ErrorRecord;
-use cyclescope::result::answers::Answers;
+use cyclescope::result::answers::MachineAnswers;
 use cyclescope::snippet::Snippet;
-use cyclescope::study::points::{Kept, Label, PointsSession, PointsStudy, Row};
+use cyclescope::study::points::{PointLabel, PointRow, PointsSession, PointsStudy, ResumedPoints};
 use cyclescope::study::run::RunStudy;
-use cyclescope::study::{Record, Role, Stop, Study};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope::study::{RecordRole, ResultRecord, StopReason, Study};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::time::Duration;
 
 const PRECISION: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
@@ -33,7 +33,7 @@ fn plan() -> Plan {
 
 /// A machine on which each batch makes all code slower by a share, and one snippet faults, or the harness with it.
 struct Drifting {
-    core: Simulated,
+    core: SimulatedExecutor,
     drift: f64,
     batches: u32,
     /// Time on the machines of earlier batches.
@@ -52,18 +52,16 @@ impl Executor for Drifting {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let faults = |code: &[u8]| code.windows(FAULTING.len()).any(|bytes| bytes == FAULTING);
-        if batch.programs.iter().any(|program| faults(&program.code()[program.body()])) {
+        if batch.programs.iter().any(|program| faults(&program.code()[program.body_range()])) {
             return Err(match self.is_broken {
                 true => RunError::System { doing: "measuring", errno: 5 },
-                false => {
-                    RunError::Fault { signal: "SIGILL", address: 1, instruction: None, cause: Cause::Other }
-                }
+                false => RunError::Fault { signal: "SIGILL", address: 1, instruction: None, cause: FaultCause::Other },
             });
         }
         self.batches += 1;
         let cost = 10.0 * (1.0 + self.drift * f64::from(self.batches));
         self.earlier += self.core.now();
-        self.core = Simulated::new(Scenario { cost, ..Scenario::default() }, 11 + u64::from(self.batches));
+        self.core = SimulatedExecutor::new(Scenario { cost, ..Scenario::default() }, 11 + u64::from(self.batches));
         self.core.stream(batch, take)
     }
 
@@ -76,25 +74,23 @@ impl Executor for Drifting {
     }
 }
 
-fn open(is_broken: bool, drift: f64) -> Open {
+fn open(is_broken: bool, drift: f64) -> ExecutorOpener {
     Box::new(move || {
-        let core = Simulated::new(Scenario::default(), 11);
-        Ok(Box::new(Drifting { core, drift, batches: 0, earlier: Duration::ZERO, is_broken })
-            as Box<dyn Executor>)
+        let core = SimulatedExecutor::new(Scenario::default(), 11);
+        Ok(Box::new(Drifting { core, drift, batches: 0, earlier: Duration::ZERO, is_broken }) as Box<dyn Executor>)
     })
 }
 
 const POINTS: u64 = 24;
 
 /// Points of which those with these numbers fault.
-fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: Kept) -> PointsStudy {
+fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: ResumedPoints) -> PointsStudy {
     let point = |value: u64| {
         let code = if faulting.contains(&value) { FAULTING.to_vec() } else { OTHER.to_vec() };
         let snippet = Snippet::new(code, Vec::new(), "simulated");
         let machine = Machine::detect();
-        let run =
-            RunStudy::new(&snippet.into(), plan(), PRECISION, &machine, "x".to_string(), open(false, 0.0));
-        (Label::Value { variable: "N".to_string(), value }, Ok(Box::new(run)))
+        let run = RunStudy::new(&snippet.into(), plan(), PRECISION, &machine, "x".to_string(), open(false, 0.0));
+        (PointLabel::Value { variable: "N".to_string(), value }, Ok(Box::new(run)))
     };
     let session = PointsSession {
         version: String::new(),
@@ -104,38 +100,31 @@ fn study(faulting: &[u64], is_broken: bool, drift: f64, kept: Kept) -> PointsStu
         identity: String::new(),
     };
     let explain = |_: &RunStudy, error: Error| ErrorRecord::from(&error);
-    PointsStudy::new(
-        session,
-        (0..POINTS).map(point).collect(),
-        "machine".into(),
-        open(is_broken, drift),
-        explain,
-        kept,
-    )
+    PointsStudy::new(session, (0..POINTS).map(point).collect(), "machine".into(), open(is_broken, drift), explain, kept)
 }
 
-fn measured(study: &mut PointsStudy) -> (Vec<Record>, Result<(), Stop>) {
+fn measured(study: &mut PointsStudy) -> (Vec<ResultRecord>, Result<(), StopReason>) {
     let mut told = Vec::new();
-    let ended = study.measure(&Answers::live(), &mut told);
+    let ended = study.measure(&MachineAnswers::live(), &mut told);
     (told, ended)
 }
 
 /// The numbers of points in the order in which they were measured.
-fn order(records: &[Record]) -> Vec<usize> {
-    let line = |record: &Record| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
+fn order(records: &[ResultRecord]) -> Vec<usize> {
+    let line = |record: &ResultRecord| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
     let numbers = records.iter().filter_map(|record| line(record)["point"]["number"].as_u64());
     numbers.map(|number| number as usize).collect()
 }
 
 /// The ends of each point's interval, and whether its two passes disagree.
 fn found(drift: f64) -> Vec<([f64; 2], bool)> {
-    let mut study = study(&[], false, drift, Kept::default());
+    let mut study = study(&[], false, drift, ResumedPoints::default());
     let (_, ended) = measured(&mut study);
     assert_eq!(ended, Ok(()));
-    let of = |row: &Row| {
-        let cost = row.number().expect("a number");
+    let of = |row: &PointRow| {
+        let cost = row.measured_cost().expect("a number");
         let ends = [cost.low, cost.high].map(|end| end.expect("a bound"));
-        (ends, row.caveats.iter().any(|caveat| caveat.code == Code::PassesDisagree))
+        (ends, row.caveats.iter().any(|caveat| caveat.code == CaveatKind::PassesDisagree))
     };
     study.rows().map(of).collect()
 }
@@ -154,38 +143,34 @@ fn points_whose_passes_disagree_say_so_and_their_intervals_hold_both() {
     assert!(10 * pairs(&drifting) > 9 * drifting.len().pow(2), "{drifting:?}");
     let steady = found(0.0);
     assert!(steady.iter().filter(|(_, told)| *told).count() <= 4, "{steady:?}");
-    assert!(
-        steady.iter().all(|(ends, _)| overlap(*ends, [10.0, 10.0]) && ends[1] - ends[0] < 0.3),
-        "{steady:?}"
-    );
+    assert!(steady.iter().all(|(ends, _)| overlap(*ends, [10.0, 10.0]) && ends[1] - ends[0] < 0.3), "{steady:?}");
 }
 
 #[test]
 fn a_fault_is_a_row_and_a_failure_of_the_harness_the_end() {
-    let mut some = study(&[3, 8], false, 0.0, Kept::default());
+    let mut some = study(&[3, 8], false, 0.0, ResumedPoints::default());
     let (told, ended) = measured(&mut some);
     assert_eq!(ended, Ok(()));
-    let failed: Vec<usize> =
-        some.rows().filter(|row| row.status() == "failed").map(|row| row.point.number).collect();
+    let failed: Vec<usize> = some.rows().filter(|row| row.status() == "failed").map(|row| row.point.number).collect();
     assert_eq!((failed, some.rows().count()), (vec![3, 8], POINTS as usize));
-    assert!(some.rows().filter_map(|row: &Row| row.exit).all(|exit| exit == 4));
+    assert!(some.rows().filter_map(|row: &PointRow| row.exit).all(|exit| exit == 4));
     assert_eq!(told.iter().filter(|record| record.kind == "error").count(), 2);
-    let mut broken = study(&[3], true, 0.0, Kept::default());
+    let mut broken = study(&[3], true, 0.0, ResumedPoints::default());
     let (told, ended) = measured(&mut broken);
     let at_most = told.len() <= POINTS as usize;
-    assert!(matches!(ended, Err(Stop::Failed(Error::Run(RunError::System { .. })))) && at_most, "{ended:?}");
+    assert!(matches!(ended, Err(StopReason::Failed(Error::Run(RunError::System { .. })))) && at_most, "{ended:?}");
 }
 
 #[test]
 fn what_is_kept_is_not_measured_again() {
-    let (told, _) = measured(&mut study(&[3], false, 0.0, Kept::default()));
-    let line = |record: &Record| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
+    let (told, _) = measured(&mut study(&[3], false, 0.0, ResumedPoints::default()));
+    let line = |record: &ResultRecord| serde_json::from_str::<serde_json::Value>(&record.line).unwrap();
     let lines: Vec<serde_json::Value> = told.iter().map(line).collect();
     for whole in [1, 2, 9, lines.len()] {
-        let kept = Kept { head: Some(lines[0].clone()), lines: lines[1..whole].to_vec() };
+        let kept = ResumedPoints { head: Some(lines[0].clone()), lines: lines[1..whole].to_vec() };
         let (again, ended) = measured(&mut study(&[3], false, 0.0, kept));
         assert_eq!((ended, again.len()), (Ok(()), told.len()));
-        let resumed = again.iter().filter(|record| record.role == Role::Resumed).count();
+        let resumed = again.iter().filter(|record| record.role == RecordRole::Resumed).count();
         assert_eq!(resumed, whole);
         assert_eq!(again[..whole].iter().map(line).collect::<Vec<_>>(), lines[..whole]);
         assert_eq!(order(&again), order(&told));
@@ -193,6 +178,6 @@ fn what_is_kept_is_not_measured_again() {
     // A line of another sweep is none of these points.
     let mut foreign = lines[1].clone();
     foreign["point"]["value"] = 99.into();
-    let kept = Kept { head: Some(lines[0].clone()), lines: vec![foreign] };
+    let kept = ResumedPoints { head: Some(lines[0].clone()), lines: vec![foreign] };
     assert_eq!(measured(&mut study(&[3], false, 0.0, kept)).0.len(), told.len());
 }

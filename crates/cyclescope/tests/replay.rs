@@ -1,16 +1,16 @@
 //! A measurement over recorded answers is the one that was recorded, on simulated machines.
 
-use cyclescope::error::{Cause, Error, RunError};
+use cyclescope::error::{Error, FaultCause, RunError};
 use cyclescope::executor::{Batch, Capabilities, Executor, Sample};
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
-use cyclescope::measure::{Plan, Precision, measure};
-use cyclescope::result::answers::Answers;
-use cyclescope::result::container::{Container, Evidence, Origin};
+use cyclescope::measure::{Plan, Precision, measure_cost};
+use cyclescope::result::answers::MachineAnswers;
+use cyclescope::result::container::{EvidenceContainer, EvidenceOrigin, EvidenceRecorder};
 use cyclescope::snippet::Snippet;
 use cyclescope::study::run::{NAME, RunStudy};
-use cyclescope::study::{Record, Stop, Study};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope::study::{ResultRecord, StopReason, Study};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
@@ -18,15 +18,7 @@ use std::time::Duration;
 const PRECISION: Precision = Precision { cycles: 0.0, share: 1e-9, cap: None };
 
 fn plan(budget: Duration) -> Plan {
-    Plan {
-        rounds: 6,
-        rounds_least: 6,
-        layouts: 4,
-        layouts_most: 64,
-        precision: PRECISION,
-        budget,
-        ..Plan::simulated()
-    }
+    Plan { rounds: 6, rounds_least: 6, layouts: 4, layouts_most: 64, precision: PRECISION, budget, ..Plan::simulated() }
 }
 
 /// Never executed: the simulated machine knows costs and no instructions.
@@ -36,7 +28,7 @@ fn snippet() -> Snippet {
 
 /// A simulated machine whose time passes by 7 ms from question to question, and whose third batch fails if asked to.
 struct Timed {
-    core: Simulated,
+    core: SimulatedExecutor,
     asked: std::cell::Cell<u32>,
     batches: u32,
     fails: bool,
@@ -44,7 +36,7 @@ struct Timed {
 
 impl Timed {
     fn new(fails: bool) -> Timed {
-        let core = Simulated::new(Scenario::default(), 11);
+        let core = SimulatedExecutor::new(Scenario::default(), 11);
         Timed { core, asked: Default::default(), batches: 0, fails }
     }
 }
@@ -62,21 +54,18 @@ impl Executor for Timed {
         self.batches += 1;
         self.core.stream(batch, take)?;
         match self.fails && self.batches == 3 {
-            true => Err(RunError::Fault {
-                signal: "SIGILL",
-                address: 1 << 40,
-                instruction: None,
-                cause: Cause::Other,
-            }),
+            true => {
+                Err(RunError::Fault { signal: "SIGILL", address: 1 << 40, instruction: None, cause: FaultCause::Other })
+            }
             false => Ok(()),
         }
     }
 
-    fn exclusive(&self) -> Fact<bool> {
+    fn had_exclusive_cpu(&self) -> Fact<bool> {
         Fact::Known(self.batches < 3)
     }
 
-    fn changed(&self) -> Vec<&'static str> {
+    fn restored_state(&self) -> Vec<&'static str> {
         vec!["CR8"]
     }
 
@@ -96,22 +85,22 @@ impl Folder {
     }
 
     /// Measures, and keeps the evidence of it here.
-    fn keep(&self, study: &mut RunStudy) -> (Vec<Record>, Result<(), Stop>) {
+    fn keep(&self, study: &mut RunStudy) -> (Vec<ResultRecord>, Result<(), StopReason>) {
         let machine = serde_json::Value::Null;
-        let origin = Origin { study: NAME.to_string(), repro: "cyclescope run x".to_string(), machine };
-        let evidence = Rc::new(Evidence::create(&self.0, origin).unwrap());
-        evidence.keep(|writer| writer.set_facts(&study.plan()?));
+        let origin = EvidenceOrigin { study: NAME.to_string(), repro: "cyclescope run x".to_string(), machine };
+        let evidence = Rc::new(EvidenceRecorder::create(&self.0, origin).unwrap());
+        evidence.write_with(|writer| writer.set_facts(&study.plan()?));
         let mut told = Vec::new();
-        let ended = study.measure(&Answers::kept(evidence.clone()), &mut told);
+        let ended = study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut told);
         told.iter().for_each(|record| {
-            evidence.keep(|writer| writer.line_of_result(&record.line)).unwrap();
+            evidence.write_with(|writer| writer.add_result_line(&record.line)).unwrap();
         });
         evidence.finish().unwrap();
         (told, ended)
     }
 
-    fn container(&self) -> Container {
-        Container::open(&self.0).unwrap()
+    fn container(&self) -> EvidenceContainer {
+        EvidenceContainer::open(&self.0).unwrap()
     }
 }
 
@@ -124,19 +113,12 @@ impl Drop for Folder {
 /// A run on a machine whose third batch fails if asked to.
 fn study(plan: Plan, fails: bool) -> RunStudy {
     let open = Box::new(move || Ok(Box::new(Timed::new(fails)) as Box<dyn Executor>));
-    RunStudy::new(
-        &snippet().into(),
-        plan,
-        PRECISION,
-        &Machine::detect(),
-        "cyclescope run x".to_string(),
-        open,
-    )
+    RunStudy::new(&snippet().into(), plan, PRECISION, &Machine::detect(), "cyclescope run x".to_string(), open)
 }
 
 /// What a study finds over evidence.
-fn again(container: &Container, study: &mut RunStudy) -> (Vec<Record>, Result<(), Stop>, bool) {
-    let answers = Answers::recorded(container).unwrap();
+fn again(container: &EvidenceContainer, study: &mut RunStudy) -> (Vec<ResultRecord>, Result<(), StopReason>, bool) {
+    let answers = MachineAnswers::from_container(container).unwrap();
     let mut told = Vec::new();
     let ended = study.measure(&answers, &mut told);
     (told, ended, answers.is_exhausted())
@@ -152,13 +134,13 @@ fn a_run_with_all_its_decisions_is_the_same_again() {
     let container = folder.container();
     let mut restored = RunStudy::restore(&container).unwrap();
     assert_eq!(again(&container, &mut restored), (told.clone(), Ok(()), true));
-    let record = restored.found.unwrap();
+    let record = restored.record.unwrap();
     // It went on until the budget was spent.
     assert!(record.elapsed_s >= plan.budget.as_secs_f64(), "{} s", record.elapsed_s);
     // What the executor said of its surroundings is told again.
     assert!(record.caveats.iter().any(|caveat| caveat.text.contains("another run")), "{:?}", record.caveats);
     assert_eq!(record.changed, ["CR8"]);
-    assert_eq!(cyclescope::study::replay(&container), Ok(told.clone()));
+    assert_eq!(cyclescope::study::replay_evidence(&container), Ok(told.clone()));
     let line = container.records().unwrap().next().unwrap().unwrap();
     assert_eq!(line, serde_json::from_str::<serde_json::Value>(&told[0].line).unwrap());
 }
@@ -170,7 +152,7 @@ fn an_error_comes_back_with_all_it_says() {
     let container = folder.container();
     let again = again(&container, &mut RunStudy::restore(&container).unwrap());
     assert_eq!(again, (Vec::new(), ended.clone(), true));
-    assert!(matches!(ended, Err(Stop::Failed(Error::Run(RunError::Fault { signal: "SIGILL", .. })))));
+    assert!(matches!(ended, Err(StopReason::Failed(Error::Run(RunError::Fault { signal: "SIGILL", .. })))));
 }
 
 #[test]
@@ -181,14 +163,14 @@ fn another_course_is_an_error_and_no_number() {
     let container = folder.container();
     for plan in [Plan { seed: 4, ..plan.clone() }, Plan { rounds: 7, ..plan.clone() }] {
         let (told, ended, exhausted) = again(&container, &mut study(plan, false));
-        let Err(Stop::Failed(Error::Run(RunError::Replay { how }))) = ended else { panic!("{ended:?}") };
+        let Err(StopReason::Failed(Error::Run(RunError::Replay { how }))) = ended else { panic!("{ended:?}") };
         assert!(how.contains("another batch") && told.is_empty() && !exhausted, "{how}");
     }
     // More than what was recorded.
-    let answers = Answers::recorded(&container).unwrap();
+    let answers = MachineAnswers::from_container(&container).unwrap();
     let ends = (0..2).map(|_| study(plan.clone(), false).measure(&answers, &mut Vec::new()));
-    let ends: Vec<Result<(), Stop>> = ends.collect();
-    let Err(Stop::Failed(Error::Run(error))) = &ends[1] else { panic!("{ends:?}") };
+    let ends: Vec<Result<(), StopReason>> = ends.collect();
+    let Err(StopReason::Failed(Error::Run(error))) = &ends[1] else { panic!("{ends:?}") };
     assert!(ends[0].is_ok() && error.to_string().contains("ends here"), "{error}");
 }
 
@@ -197,9 +179,7 @@ fn a_plan_that_no_run_has_is_refused() {
     let folder = Folder::new("forged");
     folder.keep(&mut study(plan(Duration::from_millis(1)), false)).1.unwrap();
     let manifest = folder.container().manifest;
-    for (field, value) in
-        [("/plan/rounds", 0.into()), ("/subject/instances", serde_json::json!([])), ("", ().into())]
-    {
+    for (field, value) in [("/plan/rounds", 0.into()), ("/subject/instances", serde_json::json!([])), ("", ().into())] {
         let mut changed = manifest.clone();
         *changed.facts.pointer_mut(field).unwrap() = value;
         changed.write(&folder.0).unwrap();
@@ -209,33 +189,33 @@ fn a_plan_that_no_run_has_is_refused() {
 }
 
 /// What a study of some questions asks, and hears.
-fn ask(answers: &Answers) -> Result<(u32, String, Vec<Sample>), Error> {
+fn ask(answers: &MachineAnswers) -> Result<(u32, String, Vec<Sample>), Error> {
     let plan = plan(Duration::from_millis(1));
-    let mut executor = answers.executor(|| Ok(Box::new(Timed::new(false))))?;
-    let number = answers.get(|| {
+    let mut executor = answers.open_executor(|| Ok(Box::new(Timed::new(false))))?;
+    let number = answers.ask_machine(|| {
         // What the question itself takes is no answer.
-        measure(executor.as_mut(), &snippet(), &plan)?;
+        measure_cost(executor.as_mut(), &snippet(), &plan)?;
         Ok::<u32, Error>(7)
     })?;
-    let measured = format!("{:?}", measure(executor.as_mut(), &snippet(), &plan)?.estimate);
+    let measured = format!("{:?}", measure_cost(executor.as_mut(), &snippet(), &plan)?.estimate);
     let others = || Ok(vec![Sample { start: 1, end: 9 }; 2]);
-    Ok((number, measured, answers.readings(serde_json::json!("others"), 2, others)?))
+    Ok((number, measured, answers.take_readings(serde_json::json!("others"), 2, others)?))
 }
 
 #[test]
 fn recorded_answers_are_those_that_were_given() {
     let folder = Folder::new("answers");
-    let origin = Origin { study: "test".to_string(), repro: String::new(), machine: ().into() };
-    let evidence = Rc::new(Evidence::create(&folder.0, origin).unwrap());
-    let told = ask(&Answers::kept(evidence.clone())).unwrap();
+    let origin = EvidenceOrigin { study: "test".to_string(), repro: String::new(), machine: ().into() };
+    let evidence = Rc::new(EvidenceRecorder::create(&folder.0, origin).unwrap());
+    let told = ask(&MachineAnswers::recording_to(evidence.clone())).unwrap();
     evidence.finish().unwrap();
     let container = folder.container();
-    let answers = Answers::recorded(&container).unwrap();
+    let answers = MachineAnswers::from_container(&container).unwrap();
     assert!(!answers.is_exhausted());
     assert_eq!(ask(&answers), Ok(told));
     assert!(answers.is_exhausted() && ask(&answers).is_err());
     // After an answer to another question there is none.
-    let answers = Answers::recorded(&container).unwrap();
-    assert!(answers.readings(serde_json::json!("others"), 2, || Ok(Vec::new())).is_err());
+    let answers = MachineAnswers::from_container(&container).unwrap();
+    assert!(answers.take_readings(serde_json::json!("others"), 2, || Ok(Vec::new())).is_err());
     assert!(ask(&answers).is_err() && !answers.is_exhausted());
 }

@@ -2,15 +2,15 @@
 
 use cyclescope_code::clock::Clock;
 use cyclescope_core::machine::core_study::CoreStudy;
-use cyclescope_core::machine::cpu::Cpu;
+use cyclescope_core::machine::processor::Processor;
 use cyclescope_core::random::Random;
-use cyclescope_core::statistics::{Interval, mean, quantiles, range, t_interval};
+use cyclescope_core::statistics::{Interval, mean, quantiles, t_interval, value_range};
 use cyclescope_core::unit::Hertz;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
-use cyclescope_measure::rounds::{LayoutReading, Rounds};
+use cyclescope_measure::rounds::{LayoutReading, RulerRounds};
 use cyclescope_measure::ruler::{instrument_margin, sentinel_width};
-use cyclescope_measure::sibling::Alone;
+use cyclescope_measure::sibling::KeptReplicates;
 
 /// The level of the intervals.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -20,29 +20,29 @@ const WHOLE_SHARE: f64 = 0.01;
 
 /// Measures the core clock with this number of layouts. `rate` is that of the TSC, where it is known: low, value,
 /// high.
-pub(super) fn core_clock(
+pub(super) fn measure_core_clock(
     executor: &mut dyn Executor,
-    rounds: &Rounds,
+    rounds: &RulerRounds,
     clock: &Clock,
     rate: Option<[Hertz; 3]>,
-    cpu: &Cpu,
+    cpu: &Processor,
     layouts: usize,
     random: &mut Random,
 ) -> Result<CoreStudy, String> {
     let adders = cpu.microarchitecture.known().and_then(|core| core.adders());
     let width_known = adders.map(sentinel_width);
     let read = rounds.run_unshared(executor, layouts, ROUNDS, width_known, random);
-    let Alone { used, shared, .. } = read.map_err(|error| error.to_string())?;
+    let KeptReplicates { used, shared, .. } = read.map_err(|error| error.to_string())?;
     if used.len() < 2 {
         return Err("something disturbed every attempt to read the ruler".to_string());
     }
-    let imul = interval(&used, |reading| reading.imul / reading.add);
-    let imul_used = cpu.imul_latency().or_else(|| whole(imul.value));
+    let imul = layout_interval(&used, |reading| reading.imul / reading.add);
+    let imul_used = cpu.imul_latency().or_else(|| whole_latency(imul.value));
     let cycle = |reading: &LayoutReading| match imul_used {
         Some(latency) => reading.imul / f64::from(latency),
         None => reading.add,
     };
-    let raw = interval(&used, cycle);
+    let raw = layout_interval(&used, cycle);
     // What all layouts may be wrong by alike, as a share: in the chain that the cycle comes from, and in both.
     let mean_of = |of: fn(&LayoutReading) -> f64| mean(&used.iter().map(of).collect::<Vec<_>>());
     let margin = instrument_margin(CONFIDENCE);
@@ -54,18 +54,18 @@ pub(super) fn core_clock(
         Unit::Nanos => Some([Hertz(1e9); 3]),
         _ => None,
     };
-    let [least, most] = range(used.iter().map(cycle));
+    let [least, most] = value_range(used.iter().map(cycle));
     let study = CoreStudy {
         clock: clock.name,
         unit: clock.counts,
-        raw_per_cycle: raw.widened(error * raw.value),
+        raw_per_cycle: raw.widen_by(error * raw.value),
         megahertz: None,
         // The most raw units a cycle is the slowest clock.
-        range: rate.map(|[_, value, _]| [most, least].map(|raw| value.megahertz() / raw)),
-        imul: imul.widened(imul_error.hypot(add_error) * imul.value),
+        range: rate.map(|[_, value, _]| [most, least].map(|raw| value.to_megahertz() / raw)),
+        imul: imul.widen_by(imul_error.hypot(add_error) * imul.value),
         imul_known: cpu.imul_latency(),
         imul_used,
-        width: widths(&used),
+        width: width_quantiles(&used),
         adders,
         width_known,
         shared,
@@ -73,29 +73,29 @@ pub(super) fn core_clock(
         kept: used.iter().map(|reading| reading.kept).sum(),
         dropped: used.iter().map(|reading| reading.dropped).sum(),
     };
-    Ok(CoreStudy { megahertz: rate.map(|rate| megahertz(rate, &study.raw_per_cycle)), ..study })
+    Ok(CoreStudy { megahertz: rate.map(|rate| core_megahertz(rate, &study.raw_per_cycle)), ..study })
 }
 
-fn megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {
+fn core_megahertz([low, value, high]: [Hertz; 3], raw: &Interval) -> Interval {
     Interval {
-        value: value.megahertz() / raw.value,
-        low: low.megahertz() / raw.high,
-        high: high.megahertz() / raw.low,
+        value: value.to_megahertz() / raw.value,
+        low: low.to_megahertz() / raw.high,
+        high: high.to_megahertz() / raw.low,
     }
 }
 
 /// Student's interval over the layouts, of which there are at least two.
-fn interval(readings: &[LayoutReading], of: impl Fn(&LayoutReading) -> f64) -> Interval {
+fn layout_interval(readings: &[LayoutReading], of: impl Fn(&LayoutReading) -> f64) -> Interval {
     let values: Vec<f64> = readings.iter().map(of).collect();
-    t_interval(&values, CONFIDENCE).unwrap_or_else(|| Interval::around(values[0], f64::INFINITY))
+    t_interval(&values, CONFIDENCE).unwrap_or_else(|| Interval::with_margin(values[0], f64::INFINITY))
 }
 
 /// The whole number that a latency must be.
-fn whole(latency: f64) -> Option<u32> {
+fn whole_latency(latency: f64) -> Option<u32> {
     let whole = latency.round();
     ((1.0..=16.0).contains(&whole) && (latency / whole - 1.0).abs() <= WHOLE_SHARE).then_some(whole as u32)
 }
 
-fn widths(readings: &[LayoutReading]) -> [f64; 3] {
+fn width_quantiles(readings: &[LayoutReading]) -> [f64; 3] {
     quantiles(&mut readings.iter().map(|reading| reading.width).collect::<Vec<_>>(), [0.0, 0.5, 1.0])
 }

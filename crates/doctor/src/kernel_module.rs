@@ -4,11 +4,11 @@ use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::machine::kernel_module::ModuleStudy;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::unit::Hertz;
-use cyclescope_exec::kernel::Module;
+use cyclescope_exec::kernel::ModuleDevice;
 
 /// Opens the module's device; nothing runs in ring 0.
-pub(super) fn ask(study: Option<&TscStudy>) -> Fact<ModuleStudy> {
-    let module = match Module::open() {
+pub(super) fn examine_module(study: Option<&TscStudy>) -> Fact<ModuleStudy> {
+    let module = match ModuleDevice::open() {
         Ok(module) => module,
         Err(refused) => return Fact::unknown(refused.why),
     };

@@ -6,43 +6,43 @@
 
 #![warn(unreachable_pub)]
 
+pub mod clock_watch;
 mod core_clock;
 mod kernel_module;
-mod offered;
+mod offered_executors;
 mod phases;
 mod record;
 mod siblings;
 #[cfg(test)]
 mod tests;
-pub mod watch;
 
-pub(crate) use offered::Offered;
+pub use clock_watch::{ClockWatch, WatchFacts, watch_core_clock};
+pub(crate) use offered_executors::OfferedExecutor;
 pub use record::DoctorRecord;
 pub(crate) use siblings::MakeExecutor;
-pub use watch::{Known, Watch, watch};
 
 use cyclescope_code::clock::Clock;
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::core_study::{CoreStudy, Phases, SiblingStudy};
-use cyclescope_core::machine::counters::Counters;
+use cyclescope_core::machine::core_study::{CoreStudy, SiblingStudy, StepPhases};
+use cyclescope_core::machine::counters::CounterFacts;
+use cyclescope_core::machine::cpuid_leaves::run_on_cpu;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_core::machine::finding::{Evidence, Finding, findings};
+use cyclescope_core::machine::finding::{FindingEvidence, MachineFinding, collect_findings};
 use cyclescope_core::machine::kernel_module::ModuleStudy;
-use cyclescope_core::machine::leaves::on_cpu;
-use cyclescope_core::machine::noise::{Noise, NoiseBetween, runnable_on};
+use cyclescope_core::machine::noise::{NoiseBetween, NoiseCounts, count_runnable};
 use cyclescope_core::machine::tsc::TscFacts;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Capabilities, Executor};
-use cyclescope_measure::rounds::Rounds;
+use cyclescope_measure::rounds::RulerRounds;
 use serde::{Deserialize, Serialize};
-use siblings::Target;
+use siblings::SiblingTarget;
 use std::time::{Duration, Instant};
 
 /// Thoroughness of an examination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effort {
+pub struct ExaminationEffort {
     /// For the calibration of the TSC; half of it when its windows agree.
     calibration: Duration,
     /// The core runs this long before its clock is read: governors raise it within some milliseconds.
@@ -55,9 +55,9 @@ pub struct Effort {
     siblings: (usize, Duration),
 }
 
-impl Effort {
+impl ExaminationEffort {
     /// Half a second, and up to one where there are many CPUs.
-    pub const FULL: Effort = Effort {
+    pub const FULL: ExaminationEffort = ExaminationEffort {
         calibration: Duration::from_millis(400),
         warm_up: Duration::from_millis(40),
         layouts: 128,
@@ -65,7 +65,7 @@ impl Effort {
         siblings: (8, Duration::from_millis(400)),
     };
     /// A fifth of a second.
-    pub const QUICK: Effort = Effort {
+    pub const QUICK: ExaminationEffort = ExaminationEffort {
         calibration: Duration::from_millis(80),
         warm_up: Duration::from_millis(10),
         layouts: 48,
@@ -75,7 +75,7 @@ impl Effort {
 }
 
 /// Inputs of an examination.
-pub struct Means<'a> {
+pub struct ExaminationInputs<'a> {
     /// Runs code on the target CPU, or why nothing does.
     pub executor: Result<&'a mut dyn Executor, String>,
     /// Capabilities of that executor.
@@ -85,14 +85,14 @@ pub struct Means<'a> {
     /// The timing method; `None` means the machine's default.
     pub clock: Option<&'static Clock>,
     /// Thoroughness.
-    pub effort: Effort,
+    pub effort: ExaminationEffort,
     /// Seeds everything that is random.
     pub seed: u64,
 }
 
 /// The timing method, and what speaks for it.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Chosen {
+pub struct ChosenClock {
     /// Its name.
     pub name: &'static str,
     /// Why this one.
@@ -103,11 +103,11 @@ pub struct Chosen {
 #[derive(Debug, Clone)]
 pub struct Diagnosis {
     /// The timing method.
-    pub clock: Fact<Chosen>,
+    pub clock: Fact<ChosenClock>,
     /// Performance counters.
-    pub counters: Counters,
+    pub counters: CounterFacts,
     /// The executors on offer.
-    pub executors: Vec<Offered>,
+    pub executors: Vec<OfferedExecutor>,
     /// Facts from the kernel module, or why there are none.
     pub kernel_module: Fact<ModuleStudy>,
     /// The experiments on the TSC.
@@ -115,7 +115,7 @@ pub struct Diagnosis {
     /// The core by the ruler.
     pub core: Fact<CoreStudy>,
     /// Whether means see through the TSC's step.
-    pub phases: Fact<Phases>,
+    pub phases: Fact<StepPhases>,
     /// Which CPUs share the core.
     pub siblings: Fact<SiblingStudy>,
     /// Whether other runs of cyclescope kept off the CPU.
@@ -123,7 +123,7 @@ pub struct Diagnosis {
     /// Whether measured code runs in a process that has nothing of this one.
     pub own_process: Fact<bool>,
     /// The noise at the end.
-    pub noise: Noise,
+    pub noise: NoiseCounts,
     /// Disturbances during the examination.
     pub between: NoiseBetween,
     /// Other tasks that wanted the target CPU before it began.
@@ -131,28 +131,28 @@ pub struct Diagnosis {
     /// Duration in seconds.
     pub seconds: f64,
     /// Findings from all facts.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MachineFinding>,
 }
 
 /// Examines the machine's target CPU.
-pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
+pub fn examine(machine: &Machine, means: ExaminationInputs) -> Diagnosis {
     let cpu = machine.target.as_ref().map_or(0, |target| target.cpu);
-    let started = Started::now(machine);
-    let runnable = runnable_on(&machine.files, cpu);
-    let before = Noise::read(&machine.files, cpu);
-    let counters = Counters::detect(&machine.features, &machine.files);
+    let started = ExaminationTimer::start(machine);
+    let runnable = count_runnable(&machine.files, cpu);
+    let before = NoiseCounts::read(&machine.files, cpu);
+    let counters = CounterFacts::detect(&machine.features, &machine.files);
     let study = || TscStudy::measure(machine, &counters, means.effort.calibration);
     let tsc = match machine.tsc.require() {
         Err(refused) => Fact::unknown(refused.why),
-        Ok(()) => Fact::from(on_cpu(cpu, study).and_then(|study| study.map_err(|refused| refused.why))),
+        Ok(()) => Fact::from(run_on_cpu(cpu, study).and_then(|study| study.map_err(|refused| refused.why))),
     };
-    let code = Experiments::run(machine, means, tsc.known());
-    let noise = Noise::read(&machine.files, cpu);
+    let code = CoreExperiments::run(machine, means, tsc.known());
+    let noise = NoiseCounts::read(&machine.files, cpu);
     let diagnosis = Diagnosis {
         clock: code.clock,
         counters,
-        executors: offered::offered(machine),
-        kernel_module: kernel_module::ask(tsc.known()),
+        executors: offered_executors::list_executors(machine),
+        kernel_module: kernel_module::examine_module(tsc.known()),
         tsc,
         core: code.core,
         phases: code.phases,
@@ -162,15 +162,15 @@ pub fn examine(machine: &Machine, means: Means) -> Diagnosis {
         between: noise.since(&before),
         noise,
         runnable,
-        seconds: started.seconds(),
+        seconds: started.elapsed_seconds(),
         findings: Vec::new(),
     };
-    Diagnosis { findings: diagnosis.findings(machine), ..diagnosis }
+    Diagnosis { findings: diagnosis.derive_findings(machine), ..diagnosis }
 }
 
 impl Diagnosis {
-    fn findings(&self, machine: &Machine) -> Vec<Finding> {
-        findings(&Evidence {
+    fn derive_findings(&self, machine: &Machine) -> Vec<MachineFinding> {
+        collect_findings(&FindingEvidence {
             machine,
             counters: Some(&self.counters),
             module: Some(&self.kernel_module),
@@ -188,32 +188,32 @@ impl Diagnosis {
 }
 
 /// When it began. Where the TSC is forbidden, reading the system's clock would fault as well.
-struct Started(Option<Instant>);
+struct ExaminationTimer(Option<Instant>);
 
-impl Started {
-    fn now(machine: &Machine) -> Started {
-        Started(machine.tsc.require().is_ok().then(Instant::now))
+impl ExaminationTimer {
+    fn start(machine: &Machine) -> ExaminationTimer {
+        ExaminationTimer(machine.tsc.require().is_ok().then(Instant::now))
     }
 
-    fn seconds(&self) -> f64 {
+    fn elapsed_seconds(&self) -> f64 {
         self.0.map_or(0.0, |start| start.elapsed().as_secs_f64())
     }
 }
 
 /// What takes code on the target CPU.
-struct Experiments {
-    clock: Fact<Chosen>,
+struct CoreExperiments {
+    clock: Fact<ChosenClock>,
     core: Fact<CoreStudy>,
-    phases: Fact<Phases>,
+    phases: Fact<StepPhases>,
     siblings: Fact<SiblingStudy>,
     exclusive: Fact<bool>,
     own_process: Fact<bool>,
 }
 
-impl Experiments {
+impl CoreExperiments {
     /// None was made, all for one reason.
-    fn none(clock: Fact<Chosen>, why: &str) -> Experiments {
-        Experiments {
+    fn all_unknown(clock: Fact<ChosenClock>, why: &str) -> CoreExperiments {
+        CoreExperiments {
             clock,
             core: Fact::unknown(why),
             phases: Fact::unknown(why),
@@ -223,72 +223,72 @@ impl Experiments {
         }
     }
 
-    fn run(machine: &Machine, means: Means, study: Option<&TscStudy>) -> Experiments {
-        let clock = match choose(machine, means.capabilities, means.clock) {
+    fn run(machine: &Machine, means: ExaminationInputs, study: Option<&TscStudy>) -> CoreExperiments {
+        let clock = match choose_clock(machine, means.capabilities, means.clock) {
             Ok(clock) => clock,
-            Err(why) => return Experiments::none(Fact::Unknown(why.clone()), &why),
+            Err(why) => return CoreExperiments::all_unknown(Fact::Unknown(why.clone()), &why),
         };
-        let chosen = Fact::Known(Chosen { name: clock.name, why: reason(machine, means.clock, clock) });
+        let chosen = Fact::Known(ChosenClock { name: clock.name, why: explain_clock(machine, means.clock, clock) });
         let executor = match means.executor {
             Ok(executor) => executor,
-            Err(why) => return Experiments::none(chosen, &why),
+            Err(why) => return CoreExperiments::all_unknown(chosen, &why),
         };
-        let Effort { layouts, phase_rounds, siblings: (most, time), warm_up, .. } = means.effort;
+        let ExaminationEffort { layouts, phase_rounds, siblings: (most, time), warm_up, .. } = means.effort;
         let mut random = Random::new(means.seed);
         let step = clock_step(clock, &machine.tsc, study);
-        let rounds = Rounds::new(clock, step);
+        let rounds = RulerRounds::new(clock, step);
         let calibrated = study.map(|study| {
             let calibration = &study.calibration;
             [calibration.low, calibration.hertz, calibration.high]
         });
         let rate = calibrated.or_else(|| machine.tsc.given.map(|given| [given.rate; 3]));
-        let core = warm(executor, &rounds, warm_up, &mut random).and_then(|()| {
-            core_clock::core_clock(executor, &rounds, clock, rate, &machine.cpu, layouts, &mut random)
+        let core = warm_core(executor, &rounds, warm_up, &mut random).and_then(|()| {
+            core_clock::measure_core_clock(executor, &rounds, clock, rate, &machine.cpu, layouts, &mut random)
         });
         let core = Fact::from(core);
         let phases = match &core {
             Fact::Unknown(why) => Fact::unknown(why.clone()),
             Fact::Known(core) => {
                 let cycle = core.raw_per_cycle.value;
-                Fact::from(phases::phases(executor, clock, step, cycle, phase_rounds, &mut random))
+                Fact::from(phases::measure_phases(executor, clock, step, cycle, phase_rounds, &mut random))
             }
         };
         let width = core.known().and_then(|core| core.width_known);
-        let mut target = Target { executor, rounds: &rounds, clock, width, random: &mut random };
-        let siblings = match machine.neighbours(most) {
+        let mut target = SiblingTarget { executor, rounds: &rounds, clock, width, random: &mut random };
+        let siblings = match machine.other_cpus(most) {
             Fact::Unknown(why) => Fact::Unknown(why),
             Fact::Known(_) if clock.counts != Unit::TscTicks => {
                 Fact::unknown("the timing method doesn't read the TSC, which both CPUs share")
             }
             Fact::Known((cpus, rest)) => {
-                let mut study = siblings::siblings(&mut target, means.others, &cpus, time);
+                let mut study = siblings::prove_siblings(&mut target, means.others, &cpus, time);
                 study.untested.extend(rest);
                 Fact::Known(study)
             }
         };
-        let (exclusive, own_process) = (target.executor.exclusive(), target.executor.own_process());
-        Experiments { clock: chosen, core, phases, siblings, exclusive, own_process }
+        let (exclusive, own_process) = (target.executor.had_exclusive_cpu(), target.executor.has_own_process());
+        CoreExperiments { clock: chosen, core, phases, siblings, exclusive, own_process }
     }
 }
 
-fn choose(
+fn choose_clock(
     machine: &Machine,
     capabilities: &Capabilities,
     asked: Option<&'static Clock>,
 ) -> Result<&'static Clock, String> {
     let clock = match asked {
-        Some(clock) => capabilities.require(clock, machine).map(|()| clock),
+        Some(clock) => capabilities.require_clock(clock, machine).map(|()| clock),
         None => capabilities.default_clock(machine),
     };
     clock.map_err(|refused| refused.to_string())
 }
 
-/// Why a timing method is used: see [`cyclescope_code::clock::preferred`].
-fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static str {
+/// Why a timing method is used: see [`cyclescope_code::clock::preferred_clocks`].
+fn explain_clock(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static str {
     if asked.is_some() {
         return "asked for";
     }
-    match (machine.features.lfence().known().is_some(), clock.name) {
+    match (machine.features.lfence_order().known().is_some(), clock.name) {
         (true, "lfence-rdtsc-lfence") => "LFENCE waits here, so it is fenced on both sides and cheap",
         (_, "serialize-rdtsc") => "nothing promises that LFENCE waits, but SERIALIZE does",
         _ => "nothing promises that LFENCE waits, but RDTSCP does",
@@ -298,15 +298,14 @@ fn reason(machine: &Machine, asked: Option<&Clock>, clock: &Clock) -> &'static s
 /// The step of a timing method's readings in its raw units: as the study of the TSC found it, else as the machine has
 /// it.
 pub fn clock_step(clock: &Clock, tsc: &TscFacts, study: Option<&TscStudy>) -> f64 {
-    let studied =
-        study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.step(clock.reading()));
-    studied.map_or_else(|| clock.step(tsc), |step| step.ticks)
+    let studied = study.filter(|_| clock.counts == Unit::TscTicks).and_then(|study| study.find_step(clock.tsc_read()));
+    studied.map_or_else(|| clock.reading_step(tsc), |step| step.ticks)
 }
 
 /// Keeps the core busy for a while.
-fn warm(
+fn warm_core(
     executor: &mut dyn Executor,
-    rounds: &Rounds,
+    rounds: &RulerRounds,
     time: Duration,
     random: &mut Random,
 ) -> Result<(), String> {

@@ -1,13 +1,13 @@
 //! A diagnosis as a JSON line, kind `doctor`.
 
-use super::{Chosen, Diagnosis, Offered};
+use super::{ChosenClock, Diagnosis, OfferedExecutor};
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::core_study::{CoreStudy, Phases, SiblingStudy};
-use cyclescope_core::machine::counters::Counters;
+use cyclescope_core::machine::core_study::{CoreStudy, SiblingStudy, StepPhases};
+use cyclescope_core::machine::counters::CounterFacts;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_core::machine::finding::{Finding, State};
+use cyclescope_core::machine::finding::{FindingState, MachineFinding};
 use cyclescope_core::machine::kernel_module::ModuleStudy;
-use cyclescope_core::machine::noise::{Noise, NoiseBetween};
+use cyclescope_core::machine::noise::{NoiseBetween, NoiseCounts};
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
@@ -19,21 +19,21 @@ pub struct DoctorRecord<'a> {
     cpu: Option<u32>,
     cpu_model: String,
     executor: &'static str,
-    clock: &'a Fact<Chosen>,
+    clock: &'a Fact<ChosenClock>,
     tsc: &'a Fact<TscStudy>,
-    core: Fact<CoreRecord>,
-    phases: &'a Fact<Phases>,
-    counters: &'a Counters,
-    executors: &'a [Offered],
+    core: Fact<DoctorCoreRecord>,
+    phases: &'a Fact<StepPhases>,
+    counters: &'a CounterFacts,
+    executors: &'a [OfferedExecutor],
     kernel_module: &'a Fact<ModuleStudy>,
     siblings: &'a Fact<SiblingStudy>,
     exclusive: &'a Fact<bool>,
-    noise: &'a Noise,
+    noise: &'a NoiseCounts,
     during: &'a NoiseBetween,
     runnable: &'a Fact<u32>,
     /// The worst finding's state.
-    state: State,
-    findings: &'a [Finding],
+    state: FindingState,
+    findings: &'a [MachineFinding],
     seed: u64,
     elapsed_s: f64,
     repro: String,
@@ -41,7 +41,7 @@ pub struct DoctorRecord<'a> {
 
 /// The core by the ruler.
 #[derive(Debug, Serialize)]
-struct CoreRecord {
+struct DoctorCoreRecord {
     clock: &'static str,
     core_clock: Quantity,
     /// The slowest and the fastest layout.
@@ -60,9 +60,9 @@ struct CoreRecord {
     dropped: usize,
 }
 
-impl CoreRecord {
-    fn new(core: CoreStudy) -> CoreRecord {
-        CoreRecord {
+impl DoctorCoreRecord {
+    fn new(core: CoreStudy) -> DoctorCoreRecord {
+        DoctorCoreRecord {
             clock: core.clock,
             core_clock: core
                 .megahertz
@@ -72,7 +72,7 @@ impl CoreRecord {
             imul_latency: Quantity::new(core.imul, Unit::Adds),
             imul_latency_known: core.imul_known,
             add_link: core
-                .add_link()
+                .add_link_cycles()
                 .map_or(Quantity::refused(Unit::CoreCycles), |link| Quantity::new(link, Unit::CoreCycles)),
             width: core.width,
             width_known: core.width_known,
@@ -99,7 +99,7 @@ impl<'a> DoctorRecord<'a> {
             executor,
             clock: &diagnosis.clock,
             tsc: &diagnosis.tsc,
-            core: diagnosis.core.clone().map(CoreRecord::new),
+            core: diagnosis.core.clone().map(DoctorCoreRecord::new),
             phases: &diagnosis.phases,
             counters: &diagnosis.counters,
             executors: &diagnosis.executors,
@@ -109,7 +109,7 @@ impl<'a> DoctorRecord<'a> {
             noise: &diagnosis.noise,
             during: &diagnosis.between,
             runnable: &diagnosis.runnable,
-            state: diagnosis.findings.iter().map(|finding| finding.state).max().unwrap_or(State::Ok),
+            state: diagnosis.findings.iter().map(|finding| finding.state).max().unwrap_or(FindingState::Ok),
             findings: &diagnosis.findings,
             seed,
             elapsed_s: diagnosis.seconds,

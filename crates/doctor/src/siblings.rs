@@ -8,16 +8,16 @@
 //! are not in step.
 
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::Recipe;
+use cyclescope_code::program::ProgramRecipe;
 use cyclescope_code::program::chains::SENTINEL;
 use cyclescope_core::error::RunError;
-use cyclescope_core::machine::core_study::{Sharing, SiblingProof, SiblingStudy};
+use cyclescope_core::machine::core_study::{CoreSharing, SiblingProof, SiblingStudy};
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::median;
-use cyclescope_exec::{Call, Executor, Sample};
-use cyclescope_measure::rounds::Rounds;
-use cyclescope_measure::ruler::{Quiet, duration};
-use cyclescope_measure::schedule::{self, Pace, Schedule, Stage};
+use cyclescope_exec::{Executor, ProgramCall, Sample};
+use cyclescope_measure::rounds::RulerRounds;
+use cyclescope_measure::ruler::{UnsharedWidth, raw_duration};
+use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -37,19 +37,19 @@ const LOOKS: usize = 2;
 const BUSY_LOOPS: u64 = 20_000;
 const BUSY_ROUNDS: u32 = 24;
 /// An interrupted sample of the other worker takes longer than the median by this factor.
-const INTERRUPTED: f64 = 1.1;
+const INTERRUPTED_FACTOR: f64 = 1.1;
 /// Fewer rounds than this beside the busy CPU say nothing.
 const ROUNDS_LEAST: usize = 12;
 /// A core that two workers share shows each about half its width, one that they don't the whole.
 const SHARED_BELOW: f64 = 0.75;
 const SEPARATE_ABOVE: f64 = 0.9;
 /// The widths alone, before and after, may differ by this share.
-const STEADY: f64 = 0.12;
+const STEADY_SHARE: f64 = 0.12;
 
 /// The target's side of the experiments.
-pub(super) struct Target<'a> {
+pub(super) struct SiblingTarget<'a> {
     pub(super) executor: &'a mut dyn Executor,
-    pub(super) rounds: &'a Rounds,
+    pub(super) rounds: &'a RulerRounds,
     pub(super) clock: &'a Clock,
     /// Additions a cycle that the core should show alone.
     pub(super) width: Option<f64>,
@@ -57,8 +57,8 @@ pub(super) struct Target<'a> {
 }
 
 /// Tests these CPUs one after another, as many as there is time for.
-pub(super) fn siblings(
-    target: &mut Target,
+pub(super) fn prove_siblings(
+    target: &mut SiblingTarget,
     make: &MakeExecutor,
     cpus: &[u32],
     time: Duration,
@@ -70,73 +70,73 @@ pub(super) fn siblings(
             study.untested.push(cpu);
             continue;
         }
-        study.proofs.push(target.prove(make, cpu));
+        study.proofs.push(target.prove_sibling(make, cpu));
     }
     study
 }
 
 /// Widths that the target saw: from when to when, and how wide.
-type Widths = Vec<(u64, u64, f64)>;
+type TimedWidths = Vec<(u64, u64, f64)>;
 
 const STARTING: u32 = 0;
 const BUSY: u32 = 1;
 const STOP: u32 = 2;
 
-impl Target<'_> {
-    fn prove(&mut self, make: &MakeExecutor, cpu: u32) -> SiblingProof {
+impl SiblingTarget<'_> {
+    fn prove_sibling(&mut self, make: &MakeExecutor, cpu: u32) -> SiblingProof {
         let blank =
-            SiblingProof { cpu, sharing: Sharing::Unclear, why: None, alone: None, beside: None, rounds: 0 };
-        match self.widths(make, cpu) {
+            SiblingProof { cpu, sharing: CoreSharing::Unclear, why: None, alone: None, beside: None, rounds: 0 };
+        match self.measure_widths(make, cpu) {
             Ok((before, during, busy, after)) => {
-                let beside = inside(&during, &busy);
-                judge(blank, [&before, &after], &beside, self.width)
+                let beside = widths_inside_samples(&during, &busy);
+                judge_sharing(blank, [&before, &after], &beside, self.width)
             }
             Err(why) => SiblingProof { why: Some(why), ..blank },
         }
     }
 
     /// Widths before, while and after the other CPU is busy, and the samples of what kept it busy.
-    fn widths(
+    fn measure_widths(
         &mut self,
         make: &MakeExecutor,
         cpu: u32,
-    ) -> Result<(Widths, Widths, Vec<Sample>, Widths), String> {
+    ) -> Result<(TimedWidths, TimedWidths, Vec<Sample>, TimedWidths), String> {
         let until = Instant::now() + TIME_EACH;
-        let before = self.look()?;
+        let before = self.look_at_width()?;
         let phase = AtomicU32::new(STARTING);
-        let (clock, seed) = (self.clock, self.random.bits());
+        let (clock, seed) = (self.clock, self.random.next_bits());
         let (during, busy) = std::thread::scope(|scope| {
             let work = || keep_busy(make, cpu, clock, seed, &phase);
             let thread = std::thread::Builder::new()
                 .spawn_scoped(scope, work)
                 .map_err(|error| format!("no thread could be started: {error}"))?;
-            let during = self.look_beside(&phase, until);
+            let during = self.look_under_load(&phase, until);
             phase.store(STOP, Ordering::Release);
             let busy = thread.join().map_err(|_| "the busy thread panicked".to_string())?;
             Ok::<_, String>((during?, busy.map_err(|error| error.to_string())?))
         })?;
-        Ok((before, during, busy, self.look()?))
+        Ok((before, during, busy, self.look_at_width()?))
     }
 
-    fn look(&mut self) -> Result<Widths, String> {
+    fn look_at_width(&mut self) -> Result<TimedWidths, String> {
         let mut widths = Vec::new();
         for _ in 0..LOOKS {
             let readings = self.rounds.run(self.executor, LAYOUTS, ROUNDS, self.random);
             let readings = readings.map_err(|error| error.to_string())?;
-            widths.extend(readings.iter().flat_map(|layout| layout.widths()));
+            widths.extend(readings.iter().flat_map(|layout| layout.round_widths()));
         }
         Ok(widths)
     }
 
     /// Looks on while the other CPU is busy.
-    fn look_beside(&mut self, phase: &AtomicU32, until: Instant) -> Result<Widths, String> {
+    fn look_under_load(&mut self, phase: &AtomicU32, until: Instant) -> Result<TimedWidths, String> {
         let started = Instant::now();
         while phase.load(Ordering::Acquire) == STARTING && started.elapsed() < START_TIME {
             std::thread::sleep(Duration::from_micros(200));
         }
-        let mut widths = self.look()?;
+        let mut widths = self.look_at_width()?;
         while Instant::now() < until {
-            widths.extend(self.look()?);
+            widths.extend(self.look_at_width()?);
         }
         Ok(widths)
     }
@@ -151,11 +151,11 @@ fn keep_busy(
     phase: &AtomicU32,
 ) -> Result<Vec<Sample>, RunError> {
     let mut executor = make(cpu)?;
-    let program = Recipe::looped(clock, SENTINEL, 4).build();
-    let (code, _) = schedule::fixed(std::slice::from_ref(&program));
-    let calls = vec![Call { place: 0, loop_count: BUSY_LOOPS }];
-    let pace = Pace { rounds: BUSY_ROUNDS, ..Pace::default() };
-    let schedule = Schedule::with(vec![program], pace, [Stage::in_order(code, calls, seed)]);
+    let program = ProgramRecipe::with_loop(clock, SENTINEL, 4).build();
+    let (code, _) = schedule::place_fixed(std::slice::from_ref(&program));
+    let calls = vec![ProgramCall { place: 0, loop_count: BUSY_LOOPS }];
+    let pace = BatchPace { rounds: BUSY_ROUNDS, ..BatchPace::default() };
+    let schedule = Schedule::with_layouts(vec![program], pace, [PlannedLayout::with_calls_in_order(code, calls, seed)]);
     let mut samples = Vec::new();
     loop {
         // Only the start sets it, so that a request to stop is not lost.
@@ -168,12 +168,12 @@ fn keep_busy(
 }
 
 /// Widths of rounds that lie inside of one undisturbed sample.
-fn inside(widths: &Widths, busy: &[Sample]) -> Vec<f64> {
+fn widths_inside_samples(widths: &TimedWidths, busy: &[Sample]) -> Vec<f64> {
     if busy.is_empty() {
         return Vec::new();
     }
-    let length = duration;
-    let most = INTERRUPTED * median(&mut busy.iter().map(length).collect::<Vec<_>>());
+    let length = raw_duration;
+    let most = INTERRUPTED_FACTOR * median(&mut busy.iter().map(length).collect::<Vec<_>>());
     let whole: Vec<&Sample> = busy.iter().filter(|sample| length(sample) <= most).collect();
     let is_inside = |&&(start, end, _): &&(u64, u64, f64)| {
         // They are in the order of time.
@@ -184,7 +184,7 @@ fn inside(widths: &Widths, busy: &[Sample]) -> Vec<f64> {
 }
 
 /// Evaluates the widths.
-fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option<f64>) -> SiblingProof {
+fn judge_sharing(blank: SiblingProof, looks: [&TimedWidths; 2], beside: &[f64], width: Option<f64>) -> SiblingProof {
     let middle = |widths: Vec<f64>| {
         let mut widths = widths;
         (!widths.is_empty()).then(|| median(&mut widths))
@@ -200,12 +200,14 @@ fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option
     if beside.len() < ROUNDS_LEAST {
         return unclear("the two CPUs never ran at the same time");
     }
-    if !Quiet::of([(alone, 0.0)], width).is_alone(alone, 0.0) || before.min(after) < (1.0 - STEADY) * alone {
+    if !UnsharedWidth::from_widths([(alone, 0.0)], width).is_alone(alone, 0.0)
+        || before.min(after) < (1.0 - STEADY_SHARE) * alone
+    {
         return unclear("something else uses the core");
     }
     match proof.beside.unwrap_or(alone) / alone {
-        share if share < SHARED_BELOW => SiblingProof { sharing: Sharing::Shared, ..proof },
-        share if share > SEPARATE_ABOVE => SiblingProof { sharing: Sharing::Separate, ..proof },
+        share if share < SHARED_BELOW => SiblingProof { sharing: CoreSharing::Shared, ..proof },
+        share if share > SEPARATE_ABOVE => SiblingProof { sharing: CoreSharing::Separate, ..proof },
         _ => unclear("the core got narrower, but not as a shared one does"),
     }
 }
@@ -214,34 +216,24 @@ fn judge(blank: SiblingProof, looks: [&Widths; 2], beside: &[f64], width: Option
 mod tests {
     use super::*;
 
-    fn at(widths: &[f64]) -> Widths {
-        widths
-            .iter()
-            .enumerate()
-            .map(|(index, width)| (100 * index as u64, 100 * index as u64 + 50, *width))
-            .collect()
+    fn at(widths: &[f64]) -> TimedWidths {
+        widths.iter().enumerate().map(|(index, width)| (100 * index as u64, 100 * index as u64 + 50, *width)).collect()
     }
 
-    fn sharing(before: f64, beside: f64, after: f64) -> Sharing {
-        let blank = SiblingProof {
-            cpu: 1,
-            sharing: Sharing::Unclear,
-            why: None,
-            alone: None,
-            beside: None,
-            rounds: 0,
-        };
-        judge(blank, [&at(&[before; 20]), &at(&[after; 20])], &[beside; 20], Some(4.8)).sharing
+    fn sharing(before: f64, beside: f64, after: f64) -> CoreSharing {
+        let blank =
+            SiblingProof { cpu: 1, sharing: CoreSharing::Unclear, why: None, alone: None, beside: None, rounds: 0 };
+        judge_sharing(blank, [&at(&[before; 20]), &at(&[after; 20])], &[beside; 20], Some(4.8)).sharing
     }
 
     #[test]
     fn half_the_width_is_a_shared_core() {
-        assert_eq!(sharing(4.8, 2.4, 4.7), Sharing::Shared);
-        assert_eq!(sharing(4.8, 4.7, 4.8), Sharing::Separate);
-        assert_eq!(sharing(4.8, 4.1, 4.8), Sharing::Unclear);
+        assert_eq!(sharing(4.8, 2.4, 4.7), CoreSharing::Shared);
+        assert_eq!(sharing(4.8, 4.7, 4.8), CoreSharing::Separate);
+        assert_eq!(sharing(4.8, 4.1, 4.8), CoreSharing::Unclear);
         // Busy all the time, or half of it.
-        assert_eq!(sharing(2.4, 2.4, 2.4), Sharing::Unclear);
-        assert_eq!(sharing(2.4, 2.4, 4.8), Sharing::Unclear);
+        assert_eq!(sharing(2.4, 2.4, 2.4), CoreSharing::Unclear);
+        assert_eq!(sharing(2.4, 2.4, 4.8), CoreSharing::Unclear);
     }
 
     #[test]
@@ -250,7 +242,7 @@ mod tests {
         let sample = |start, end| Sample { start, end };
         // The second one was interrupted; the last round is not covered.
         let busy = [sample(0, 90), sample(95, 250), sample(190, 280), sample(290, 340)];
-        assert_eq!(inside(&widths, &busy), [1.0, 3.0]);
-        assert!(inside(&widths, &[]).is_empty());
+        assert_eq!(widths_inside_samples(&widths, &busy), [1.0, 3.0]);
+        assert!(widths_inside_samples(&widths, &[]).is_empty());
     }
 }

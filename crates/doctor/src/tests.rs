@@ -3,40 +3,39 @@
 use super::core_clock::CONFIDENCE;
 use super::*;
 use cyclescope_core::error::RunError;
-use cyclescope_core::machine::core_study::Sharing;
-use cyclescope_core::machine::cpu::Cpu;
-use cyclescope_core::machine::fact::Files;
-use cyclescope_core::machine::finding::State;
-use cyclescope_core::machine::leaves::Leaves;
-use cyclescope_core::statistics::{Calibration, calibration, trials_needed};
+use cyclescope_core::machine::core_study::CoreSharing;
+use cyclescope_core::machine::cpuid_leaves::CpuidLeaves;
+use cyclescope_core::machine::fact::SystemFiles;
+use cyclescope_core::machine::finding::FindingState;
+use cyclescope_core::machine::processor::Processor;
+use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, trials_needed};
 use cyclescope_core::unit::Hertz;
 use cyclescope_measure::ruler::INSTRUMENT_CYCLES;
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 
 fn clock() -> &'static Clock {
-    Clock::named("lfence-rdtsc-lfence").unwrap()
+    Clock::find_named("lfence-rdtsc-lfence").unwrap()
 }
 
-fn unknown_cpu() -> Cpu {
-    Cpu::detect(&Leaves::default(), &Files::below("/nonexistent"))
+fn unknown_cpu() -> Processor {
+    Processor::detect(&CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"))
 }
 
 fn study(scenario: &Scenario, seed: u64) -> CoreStudy {
-    let rounds = Rounds::new(clock(), scenario.step as f64);
-    let mut machine = Simulated::new(scenario.clone(), seed);
+    let rounds = RulerRounds::new(clock(), scenario.step as f64);
+    let mut machine = SimulatedExecutor::new(scenario.clone(), seed);
     let rate = Some([Hertz(scenario.hertz); 3]);
     let mut random = Random::new(seed);
-    core_clock::core_clock(&mut machine, &rounds, clock(), rate, &unknown_cpu(), 32, &mut random).unwrap()
+    core_clock::measure_core_clock(&mut machine, &rounds, clock(), rate, &unknown_cpu(), 32, &mut random).unwrap()
 }
 
 #[test]
 fn a_planted_ratio_is_within_its_interval() {
-    let names =
-        ["clean", "coarse_step_26", "half_rate", "double_rate", "interrupts", "ruler_hits", "replayed"];
+    let names = ["clean", "coarse_step_26", "half_rate", "double_rate", "interrupts", "ruler_hits", "replayed"];
     let seeds = trials_needed(CONFIDENCE).div_ceil(names.len()) as u64;
     let mut held = Vec::new();
     for name in names {
-        let scenario = Scenario::preset(name).unwrap();
+        let scenario = Scenario::find_preset(name).unwrap();
         let hits = (0..seeds).filter(|&seed| {
             // The error that all layouts have alike, as large as the intervals allow for.
             let ruler_boundary = INSTRUMENT_CYCLES * Random::new(seed).normal();
@@ -47,24 +46,20 @@ fn a_planted_ratio_is_within_its_interval() {
             let megahertz = found.megahertz.unwrap();
             assert!(megahertz.half_width() < 0.01 * planted, "{name}: {megahertz:?} for {planted}");
             // The rate of the TSC is given: the one is the inverse of the other.
-            assert_eq!(
-                found.raw_per_cycle.contains(1.0 / scenario.ratio),
-                megahertz.contains(planted),
-                "{name}"
-            );
+            assert_eq!(found.raw_per_cycle.contains(1.0 / scenario.ratio), megahertz.contains(planted), "{name}");
             megahertz.contains(planted)
         });
         held.push((name, hits.count()));
     }
     let (all, trials) = (held.iter().map(|(_, hits)| hits).sum(), names.len() * seeds as usize);
-    assert_eq!(calibration(CONFIDENCE, all, trials), Calibration::Right, "{held:?} of {seeds} each");
+    assert_eq!(judge_coverage(CONFIDENCE, all, trials), CoverageVerdict::Right, "{held:?} of {seeds} each");
 }
 
 #[test]
 fn the_chains_and_the_width_are_as_planted() {
     let found = study(&Scenario::default(), 1);
     assert!(found.imul.contains(3.0) && found.imul.half_width() < 0.01, "{:?}", found.imul);
-    assert!(found.add_link().unwrap().contains(1.0));
+    assert!(found.add_link_cycles().unwrap().contains(1.0));
     // Five additions a cycle, less what the loop's counter takes.
     assert!((4.5..5.1).contains(&found.width[1]) && !found.shared, "{:?}", found.width);
 }
@@ -73,9 +68,9 @@ fn the_chains_and_the_width_are_as_planted() {
 #[test]
 fn an_examination_finds_every_habit() {
     let others =
-        |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(Simulated::new(Scenario::default(), 2))) };
-    for (name, scenario) in Scenario::habits() {
-        let mut core = Simulated::new(scenario.clone(), 1);
+        |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(SimulatedExecutor::new(Scenario::default(), 2))) };
+    for (name, scenario) in Scenario::machine_variants() {
+        let mut core = SimulatedExecutor::new(scenario.clone(), 1);
         let machine = core.machine().clone();
         let diagnosis = examine_with(&machine, Ok(&mut core), &others);
         let found = diagnosis.core.known().unwrap_or_else(|| panic!("{name}: {:?}", diagnosis.core));
@@ -83,45 +78,41 @@ fn an_examination_finds_every_habit() {
         let megahertz = found.megahertz.unwrap();
         assert!((megahertz.value / planted - 1.0).abs() < 0.002, "{name}: {megahertz:?} for {planted}");
         let latency = scenario.imul_latency;
-        assert_eq!((found.imul_used, found.as_known()), (Some(latency), Some(true)), "{name}");
+        assert_eq!((found.imul_used, found.matches_known_latency()), (Some(latency), Some(true)), "{name}");
         // Nine intervals of 95 %: one of them may well miss the truth, but none by twice its half width.
         let off = (found.imul.value - f64::from(latency)).abs();
         let half = found.imul.half_width();
         assert!(half < 0.02 && off < 2.0 * half, "{name}: {:?}", found.imul);
         let width = found.width[1];
-        assert!(
-            (0.85..1.05).contains(&(width / scenario.adds_per_cycle)) && !found.shared,
-            "{name}: {width}"
-        );
+        assert!((0.85..1.05).contains(&(width / scenario.adds_per_cycle)) && !found.shared, "{name}: {width}");
         let ruler = diagnosis.findings.iter().find(|finding| finding.name == "ruler").unwrap();
-        assert_eq!(ruler.state, State::Ok, "{name}: {ruler:?}");
+        assert_eq!(ruler.state, FindingState::Ok, "{name}: {ruler:?}");
     }
 }
 
 #[test]
 fn a_multiplier_that_is_not_as_the_data_say_is_told() {
     let found = CoreStudy { imul_known: Some(4), ..study(&Scenario::default(), 1) };
-    assert_eq!(found.as_known(), Some(false));
-    assert_eq!(CoreStudy { imul_known: Some(3), ..found }.as_known(), Some(true));
+    assert_eq!(found.matches_known_latency(), Some(false));
+    assert_eq!(CoreStudy { imul_known: Some(3), ..found }.matches_known_latency(), Some(true));
 }
 
-fn phases_of(scenario: &Scenario) -> Phases {
-    let mut machine = Simulated::new(scenario.clone(), 3);
+fn phases_of(scenario: &Scenario) -> StepPhases {
+    let mut machine = SimulatedExecutor::new(scenario.clone(), 3);
     let (step, cycle) = (scenario.step as f64, 1.0 / scenario.ratio);
-    phases::phases(&mut machine, clock(), step, cycle, 512, &mut Random::new(3)).unwrap()
+    phases::measure_phases(&mut machine, clock(), step, cycle, 512, &mut Random::new(3)).unwrap()
 }
 
 #[test]
 fn programs_that_keep_time_with_the_step_are_found() {
-    let free = phases_of(&Scenario::preset("coarse_step_38").unwrap());
+    let free = phases_of(&Scenario::find_preset("coarse_step_38").unwrap());
     assert!(free.uniform, "{free:?}");
     // With these figures a round of all chains takes 99 steps to the tick: each meets its own phase again.
-    let locked =
-        Scenario { step: 40, ratio: 1.0, delay: 0.0, overhead: 14.0, boundary: 14.0, ..Scenario::default() };
+    let locked = Scenario { step: 40, ratio: 1.0, delay: 0.0, overhead: 14.0, boundary: 14.0, ..Scenario::default() };
     let locked = phases_of(&locked);
     assert!(!locked.uniform && locked.off_line > 0.2, "{locked:?}");
-    let fine = phases::phases(
-        &mut Simulated::new(Scenario::default(), 3),
+    let fine = phases::measure_phases(
+        &mut SimulatedExecutor::new(Scenario::default(), 3),
         clock(),
         1.0,
         0.7,
@@ -131,18 +122,14 @@ fn programs_that_keep_time_with_the_step_are_found() {
     assert!(fine.unwrap_err().contains("too small"));
 }
 
-fn examine_with(
-    machine: &Machine,
-    executor: Result<&mut dyn Executor, String>,
-    others: &MakeExecutor,
-) -> Diagnosis {
+fn examine_with(machine: &Machine, executor: Result<&mut dyn Executor, String>, others: &MakeExecutor) -> Diagnosis {
     let capabilities = match &executor {
         Ok(executor) => executor.capabilities().clone(),
-        Err(_) => cyclescope_exec::user::capabilities(machine),
+        Err(_) => cyclescope_exec::user::user_capabilities(machine),
     };
-    let (capabilities, effort) = (&capabilities, Effort::QUICK);
+    let (capabilities, effort) = (&capabilities, ExaminationEffort::QUICK);
     let executor = executor.map(|executor| executor as &mut dyn Executor);
-    examine(machine, Means { executor, capabilities, others, clock: None, effort, seed: 5 })
+    examine(machine, ExaminationInputs { executor, capabilities, others, clock: None, effort, seed: 5 })
 }
 
 #[test]
@@ -152,7 +139,7 @@ fn an_examination_without_an_executor_completes() {
     let diagnosis = examine_with(&machine, Err("nothing runs here".to_string()), &none);
     assert!(diagnosis.core.why().is_some() && diagnosis.siblings.why().is_some());
     let ruler = diagnosis.findings.iter().find(|finding| finding.name == "ruler").unwrap();
-    assert_eq!(ruler.state, State::Problem);
+    assert_eq!(ruler.state, FindingState::Problem);
 }
 
 /// `prctl` acts on the thread alone, so a thread imitates a process that was started with this setting.
@@ -167,22 +154,22 @@ fn a_forbidden_tsc_is_a_diagnosis_and_not_a_signal() {
         let none = |_| Err(RunError::WorkerLost { how: "there is none".to_string() });
         let diagnosis = examine_with(&machine, Err("the TSC is forbidden".to_string()), &none);
         assert!(diagnosis.tsc.why().is_some() && diagnosis.clock.why().is_some());
-        assert_eq!(diagnosis.findings[0].state, State::Problem);
+        assert_eq!(diagnosis.findings[0].state, FindingState::Problem);
         true
     });
     if !worked.join().unwrap() {
-        cyclescope_skipped::skipped("the system can't forbid the instruction");
+        cyclescope_skipped::report_skipped("the system can't forbid the instruction");
     }
 }
 
 #[test]
 fn an_examination_of_a_simulated_core_is_one_line_of_json() {
-    let mut core = Simulated::new(Scenario::default(), 1);
+    let mut core = SimulatedExecutor::new(Scenario::default(), 1);
     let mut machine = core.machine().clone();
     machine.topology.allowed = Fact::Known(vec![0, 1]);
     // Two simulated machines have nothing in common, nor are their clocks in step.
     let others =
-        |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(Simulated::new(Scenario::default(), 2))) };
+        |_| -> Result<Box<dyn Executor>, RunError> { Ok(Box::new(SimulatedExecutor::new(Scenario::default(), 2))) };
     let diagnosis = examine_with(&machine, Ok(&mut core), &others);
     assert!(diagnosis.core.known().is_some() && diagnosis.exclusive.why().is_some());
     let found = diagnosis.core.known().and_then(|core| core.megahertz).unwrap().value;
@@ -190,14 +177,14 @@ fn an_examination_of_a_simulated_core_is_one_line_of_json() {
     assert!((found / truth - 1.0).abs() < 0.001, "{found} MHz, by the simulated TSC {truth}");
     let study = diagnosis.siblings.known().unwrap();
     assert_eq!(study.proofs.len(), 1);
-    assert!(study.proofs.iter().all(|proof| proof.sharing != Sharing::Shared), "{study:?}");
+    assert!(study.proofs.iter().all(|proof| proof.sharing != CoreSharing::Shared), "{study:?}");
     let record = DoctorRecord::new(&machine, &diagnosis, "simulated", 5, String::new());
     let text = serde_json::to_string(&record).unwrap();
     assert!(!text.contains('\n') && !text.contains("NaN"));
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["core"]["value"]["core_clock"]["unit"], "MHz");
     let executors = value["executors"].as_array().unwrap();
-    assert_eq!(executors.len(), cyclescope_exec::ALL.len());
+    assert_eq!(executors.len(), cyclescope_exec::EXECUTOR_OFFERS.len());
     for offered in executors {
         assert_eq!(offered["available"].as_bool().unwrap(), offered["why_not"].is_null(), "{offered}");
     }

@@ -3,8 +3,8 @@
 //! The paper calls a method completely ergodic when both the variance of variances and the variance of minima are 0,
 //! in integers of TSC ticks on a machine whose TSC counted in steps of 4 (sections 3.2.2 and 3.2.4).
 
-use super::ensemble::Totals;
-use super::ergodic::Ergodic;
+use super::ensemble::EnsembleTotals;
+use super::ergodic_verdict::ErgodicVerdict;
 
 /// Ensembles of which this can be said at least: the variance of one value is 0.
 pub(crate) const ENSEMBLES_LEAST: usize = 4;
@@ -15,16 +15,16 @@ const CHANCE_MOST: f64 = 1.0;
 
 /// Whether both variances are 0. Not comparable over few ensembles, or where chance alone makes a variance of variances
 /// that is not 0.
-pub(crate) fn ergodic(totals: &Totals, chance: Option<f64>) -> Ergodic {
+pub(crate) fn judge_ergodicity(totals: &EnsembleTotals, chance: Option<f64>) -> ErgodicVerdict {
     let few = chance.is_some_and(|chance| chance >= CHANCE_MOST);
     if few || totals.ensembles < ENSEMBLES_LEAST {
-        return Ergodic::NotComparable;
+        return ErgodicVerdict::NotComparable;
     }
-    Ergodic::from(totals.variance_of_variances == Some(0) && totals.variance_of_minima == Some(0))
+    ErgodicVerdict::from(totals.variance_of_variances == Some(0) && totals.variance_of_minima == Some(0))
 }
 
 /// Why the literal verdict is as it is, for ensembles of `samples` readings of a clock of this step in raw units.
-pub fn why(totals: &Totals, samples: u32, chance: Option<f64>, step: f64) -> String {
+pub fn explain_ergodicity(totals: &EnsembleTotals, samples: u32, chance: Option<f64>, step: f64) -> String {
     if totals.ensembles < ENSEMBLES_LEAST {
         return format!("not comparable: {} ensembles are too few to say", totals.ensembles);
     }
@@ -43,37 +43,33 @@ pub fn why(totals: &Totals, samples: u32, chance: Option<f64>, step: f64) -> Str
         }
         (true, true) => "minimum and variance are constant".to_string(),
         (false, true) => {
-            format!(
-                "the minimum differs between ensembles (variance {minima}), so no overhead can be subtracted"
-            )
+            format!("the minimum differs between ensembles (variance {minima}), so no overhead can be subtracted")
         }
         (true, false) => format!(
             "the variance differs between ensembles (variance {variances}), so no error can be stated; that the \
              minimum does not may only mean a coarse step"
         ),
         (false, false) => {
-            format!(
-                "minimum (variance {minima}) and variance (variance {variances}) differ between ensembles"
-            )
+            format!("minimum (variance {minima}) and variance (variance {variances}) differ between ensembles")
         }
     }
 }
 
 /// A variance in steps², whatever the step: 0.25 is what a clock makes that does no more than count in steps, at worst.
-pub fn in_steps(variance: f64, step: f64) -> f64 {
+pub fn variance_in_steps(variance: f64, step: f64) -> f64 {
     variance / (step * step)
 }
 
 /// A cost below which one reading's standard deviation is more than a share of it, in the same unit: the paper's 139
 /// and 690 cycles are 20 and 100 times its 6.9 (section 3.1.2).
-pub(crate) fn shortest(deviation: f64, share: f64) -> f64 {
+pub(crate) fn shortest_cost(deviation: f64, share: f64) -> f64 {
     deviation / share
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ensemble::{Ensemble, Occurrence};
-    use super::super::published::{PUBLISHED, Published};
+    use super::super::ensemble::{DurationCount, Ensemble};
+    use super::super::published::{PUBLISHED_PAIRS, PublishedPairs};
     use super::*;
 
     /// Samples above the minimum: how many of a thousand, and by how much.
@@ -83,8 +79,8 @@ mod tests {
     fn ensembles(runs: &[(usize, u64, Above)]) -> Vec<Ensemble> {
         let ensemble = |minimum: u64, (count, distance): Above| {
             let mut ensemble = Ensemble::default();
-            let least = Occurrence { duration: minimum, count: 1000 - count };
-            ensemble.take(&[least, Occurrence { duration: minimum + distance, count }]);
+            let least = DurationCount { duration: minimum, count: 1000 - count };
+            ensemble.add_durations(&[least, DurationCount { duration: minimum + distance, count }]);
             ensemble
         };
         runs.iter().flat_map(|(count, minimum, above)| vec![ensemble(*minimum, *above); *count]).collect()
@@ -99,11 +95,11 @@ mod tests {
         minima.iter().zip(variances).flat_map(|(minimum, above)| ensembles(&[(1, *minimum, above)])).collect()
     }
 
-    fn row(method: &str) -> &'static Published {
-        PUBLISHED.iter().find(|row| row.method == method && row.spurious_minima.is_some()).unwrap()
+    fn row(method: &str) -> &'static PublishedPairs {
+        PUBLISHED_PAIRS.iter().find(|row| row.method == method && row.spurious_minima.is_some()).unwrap()
     }
 
-    fn assert_totals(totals: &Totals, row: &Published) {
+    fn assert_totals(totals: &EnsembleTotals, row: &PublishedPairs) {
         assert_eq!(totals.overhead_min, row.overhead_min);
         assert_eq!(totals.total_variance, row.total_variance as u128);
         assert_eq!(Some(totals.max_deviation), row.max_deviation);
@@ -114,48 +110,49 @@ mod tests {
 
     #[test]
     fn the_papers_totals_get_the_papers_verdicts() {
-        let first = Totals::of(&first_method()).unwrap();
+        let first = EnsembleTotals::from_ensembles(&first_method()).unwrap();
         assert_totals(&first, row("cpuid-rdtsc"));
-        assert_eq!(ergodic(&first, None), Ergodic::No);
+        assert_eq!(judge_ergodicity(&first, None), ErgodicVerdict::No);
         for (method, base, most, above) in
             [("cpuid-rdtsc-rdtscp-cpuid", 44, 104, 180), ("cpuid-rdtsc-cr0-rdtsc", 208, 176, 300)]
         {
-            let totals = Totals::of(&ensembles(&[(999, base, (above, 4)), (1, base, (1, most))])).unwrap();
+            let totals =
+                EnsembleTotals::from_ensembles(&ensembles(&[(999, base, (above, 4)), (1, base, (1, most))])).unwrap();
             assert_totals(&totals, row(method));
-            assert_eq!(ergodic(&totals, None), Ergodic::Yes);
+            assert_eq!(judge_ergodicity(&totals, None), ErgodicVerdict::Yes);
         }
     }
 
     #[test]
     fn the_papers_shortest_functions() {
         let deviation = 48f64.sqrt();
-        assert_eq!(shortest(deviation, 0.05).round(), 139.0);
+        assert_eq!(shortest_cost(deviation, 0.05).round(), 139.0);
         // The paper rounds the deviation to 6.9 first, and this to 690.
-        assert_eq!((shortest(deviation, 0.01) / 10.0).round(), 69.0);
+        assert_eq!((shortest_cost(deviation, 0.01) / 10.0).round(), 69.0);
     }
 
-    fn reason(totals: &Totals, chance: f64, step: f64) -> String {
-        why(totals, 1000, Some(chance), step)
+    fn reason(totals: &EnsembleTotals, chance: f64, step: f64) -> String {
+        explain_ergodicity(totals, 1000, Some(chance), step)
     }
 
     #[test]
     fn reasons_name_what_varies() {
-        let judged = |totals: &Totals| ergodic(totals, Some(0.2));
-        let constant = Totals::of(&ensembles(&[(9, 44, (500, 2))])).unwrap();
-        assert!(judged(&constant) == Ergodic::Yes && reason(&constant, 0.2, 26.0).contains("may hide"));
-        let minimum = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 48, (0, 0))])).unwrap();
-        assert!(judged(&minimum) == Ergodic::No && reason(&minimum, 0.2, 4.0).contains("no overhead"));
-        let variance = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
-        assert!(judged(&variance) == Ergodic::No && reason(&variance, 0.2, 4.0).contains("coarse step"));
+        let judged = |totals: &EnsembleTotals| judge_ergodicity(totals, Some(0.2));
+        let constant = EnsembleTotals::from_ensembles(&ensembles(&[(9, 44, (500, 2))])).unwrap();
+        assert!(judged(&constant) == ErgodicVerdict::Yes && reason(&constant, 0.2, 26.0).contains("may hide"));
+        let minimum = EnsembleTotals::from_ensembles(&ensembles(&[(5, 44, (0, 0)), (5, 48, (0, 0))])).unwrap();
+        assert!(judged(&minimum) == ErgodicVerdict::No && reason(&minimum, 0.2, 4.0).contains("no overhead"));
+        let variance = EnsembleTotals::from_ensembles(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
+        assert!(judged(&variance) == ErgodicVerdict::No && reason(&variance, 0.2, 4.0).contains("coarse step"));
     }
 
     #[test]
     fn few_samples_can_not_be_compared_with_many() {
-        let totals = Totals::of(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
-        assert_eq!(ergodic(&totals, Some(70.0)), Ergodic::NotComparable);
+        let totals = EnsembleTotals::from_ensembles(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
+        assert_eq!(judge_ergodicity(&totals, Some(70.0)), ErgodicVerdict::NotComparable);
         let why = reason(&totals, 70.0, 26.0);
         assert!(why.contains("10 ensembles of 1000 samples") && why.contains("of 70,"), "{why}");
-        let three = Totals::of(&ensembles(&[(3, 44, (0, 0))])).unwrap();
-        assert_eq!(ergodic(&three, Some(0.0)), Ergodic::NotComparable);
+        let three = EnsembleTotals::from_ensembles(&ensembles(&[(3, 44, (0, 0))])).unwrap();
+        assert_eq!(judge_ergodicity(&three, Some(0.0)), ErgodicVerdict::NotComparable);
     }
 }

@@ -13,11 +13,11 @@ use num_rational::BigRational;
 use serde::Serialize;
 
 /// Raw units from which a duration is no duration: the clock went backwards, or the machine slept for days.
-pub(crate) const INSANE: u64 = 1 << 48;
+pub(crate) const INSANE_DURATION: u64 = 1 << 48;
 
 /// A duration, and how often it occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Occurrence {
+pub(crate) struct DurationCount {
     /// An end less its start in raw units, modulo 2^64.
     pub(crate) duration: u64,
     pub(crate) count: u64,
@@ -40,9 +40,9 @@ pub struct Ensemble {
 
 impl Ensemble {
     /// Adds durations.
-    pub(crate) fn take(&mut self, durations: &[Occurrence]) {
-        for &Occurrence { duration, count } in durations {
-            if duration >= INSANE {
+    pub(crate) fn add_durations(&mut self, durations: &[DurationCount]) {
+        for &DurationCount { duration, count } in durations {
+            if duration >= INSANE_DURATION {
                 self.backwards += count;
                 continue;
             }
@@ -62,7 +62,7 @@ impl Ensemble {
     }
 
     /// n Σx² - (Σx)², and n².
-    fn fraction(&self) -> (BigUint, BigUint) {
+    fn variance_fraction(&self) -> (BigUint, BigUint) {
         let (count, sum) = (BigUint::from(self.count), BigUint::from(self.sum));
         (&count * BigUint::from(self.squares) - &sum * &sum, &count * &count)
     }
@@ -72,7 +72,7 @@ impl Ensemble {
         if self.count == 0 {
             return 0;
         }
-        let (above, below) = self.fraction();
+        let (above, below) = self.variance_fraction();
         u128::try_from(above / below).expect("durations are below 2^48, their variance below 2^94")
     }
 
@@ -81,7 +81,7 @@ impl Ensemble {
         if self.count == 0 {
             return BigRational::from(BigInt::ZERO);
         }
-        let (above, below) = self.fraction();
+        let (above, below) = self.variance_fraction();
         BigRational::new(above.into(), below.into())
     }
 
@@ -96,7 +96,7 @@ impl Ensemble {
 /// Integers in raw units of the clock, squared for variances, to the fourth power for variances of these. None
 /// where a figure does not fit 128 bits, which takes samples of hours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub struct EnsembleTotals {
     /// How many ensembles.
     pub ensembles: usize,
     /// The shortest duration of all: the method's overhead, as the paper takes it.
@@ -113,26 +113,26 @@ pub struct Totals {
     /// printed since the paper does.
     pub spurious_minima: u64,
     /// The mean of the exact variances.
-    pub total_variance_exact: Fraction,
+    pub total_variance_exact: ExactFraction,
     /// The variance of the exact variances.
-    pub variance_of_variances_exact: Fraction,
+    pub variance_of_variances_exact: ExactFraction,
     /// The exact variance of the minima.
-    pub variance_of_minima_exact: Fraction,
+    pub variance_of_minima_exact: ExactFraction,
 }
 
 /// An exact fraction, written `numerator/denominator`, or as an integer where it is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fraction(pub BigRational);
+pub struct ExactFraction(pub BigRational);
 
-impl Serialize for Fraction {
+impl Serialize for ExactFraction {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-impl Fraction {
+impl ExactFraction {
     /// The nearest floating point number.
-    pub fn value(&self) -> f64 {
+    pub fn to_f64(&self) -> f64 {
         // Scaled before the division, for both parts may be larger than any floating point number.
         let shift = 64 + self.0.denom().bits();
         let scaled: BigInt = (self.0.numer() << shift) / self.0.denom();
@@ -160,9 +160,9 @@ fn exact_moments(values: &[BigRational]) -> (BigRational, BigRational) {
     (mean, variance)
 }
 
-impl Totals {
+impl EnsembleTotals {
     /// The figures of some ensembles; `None` where there is none, or one without samples.
-    pub(crate) fn of(ensembles: &[Ensemble]) -> Option<Totals> {
+    pub(crate) fn from_ensembles(ensembles: &[Ensemble]) -> Option<EnsembleTotals> {
         let minima: Vec<u64> = ensembles.iter().map(|ensemble| ensemble.minimum).collect::<Option<_>>()?;
         let overhead_min = *minima.iter().min()?;
         let variances: Vec<u128> = ensembles.iter().map(Ensemble::variance).collect();
@@ -171,7 +171,7 @@ impl Totals {
         let whole = |value: &u64| BigRational::from(BigInt::from(*value));
         let (mean, variance) = exact_moments(&exact);
         let (_, of_minima) = exact_moments(&minima.iter().map(whole).collect::<Vec<_>>());
-        Some(Totals {
+        Some(EnsembleTotals {
             ensembles: ensembles.len(),
             overhead_min,
             total_variance: variances.iter().sum::<u128>() / variances.len() as u128,
@@ -179,9 +179,9 @@ impl Totals {
             variance_of_variances: u128::try_from(floored_variance(&variances)).ok(),
             variance_of_minima: u128::try_from(floored_variance(&wide(&minima))).ok(),
             spurious_minima: minima.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64,
-            total_variance_exact: Fraction(mean),
-            variance_of_variances_exact: Fraction(variance),
-            variance_of_minima_exact: Fraction(of_minima),
+            total_variance_exact: ExactFraction(mean),
+            variance_of_variances_exact: ExactFraction(variance),
+            variance_of_minima_exact: ExactFraction(of_minima),
         })
     }
 }
@@ -202,8 +202,8 @@ mod tests {
     fn ensembles(samples: &[Vec<u64>]) -> Vec<Ensemble> {
         let of = |samples: &Vec<u64>| {
             let mut ensemble = Ensemble::default();
-            let once = |duration: &u64| Occurrence { duration: *duration, count: 1 };
-            ensemble.take(&samples.iter().map(once).collect::<Vec<_>>());
+            let once = |duration: &u64| DurationCount { duration: *duration, count: 1 };
+            ensemble.add_durations(&samples.iter().map(once).collect::<Vec<_>>());
             ensemble
         };
         samples.iter().map(of).collect()
@@ -224,11 +224,10 @@ mod tests {
         let mut random = Random::new(11);
         for _ in 0..300 {
             let samples = random_samples(&mut random);
-            let totals = Totals::of(&ensembles(&samples)).unwrap();
+            let totals = EnsembleTotals::from_ensembles(&ensembles(&samples)).unwrap();
             let wide = |samples: &Vec<u64>| samples.iter().map(|x| u128::from(*x)).collect::<Vec<_>>();
             let variances: Vec<u128> = samples.iter().map(|samples| plain_variance(&wide(samples))).collect();
-            let minima: Vec<u128> =
-                samples.iter().map(|samples| u128::from(*samples.iter().min().unwrap())).collect();
+            let minima: Vec<u128> = samples.iter().map(|samples| u128::from(*samples.iter().min().unwrap())).collect();
             let count = samples.len() as u128;
             assert_eq!(totals.total_variance, variances.iter().sum::<u128>() / count);
             assert_eq!(totals.variance_of_variances, Some(plain_variance(&variances)));
@@ -244,7 +243,7 @@ mod tests {
         let mut random = Random::new(12);
         for _ in 0..100 {
             let samples = random_samples(&mut random);
-            let totals = Totals::of(&ensembles(&samples)).unwrap();
+            let totals = EnsembleTotals::from_ensembles(&ensembles(&samples)).unwrap();
             // Around the mean instead of by sums of squares, and in fractions all the way.
             let moments = |values: &[BigRational]| {
                 let count = BigRational::from(BigInt::from(values.len()));
@@ -253,12 +252,9 @@ mod tests {
                 (mean.clone(), values.iter().map(square).sum::<BigRational>() / count)
             };
             let whole = |value: &u64| BigRational::from(BigInt::from(*value));
-            let variances: Vec<BigRational> = samples
-                .iter()
-                .map(|samples| moments(&samples.iter().map(whole).collect::<Vec<_>>()).1)
-                .collect();
-            let minima: Vec<BigRational> =
-                samples.iter().map(|samples| whole(samples.iter().min().unwrap())).collect();
+            let variances: Vec<BigRational> =
+                samples.iter().map(|samples| moments(&samples.iter().map(whole).collect::<Vec<_>>()).1).collect();
+            let minima: Vec<BigRational> = samples.iter().map(|samples| whole(samples.iter().min().unwrap())).collect();
             let (mean, variance) = moments(&variances);
             assert_eq!(totals.total_variance_exact.0, mean);
             assert_eq!(totals.variance_of_variances_exact.0, variance);
@@ -269,34 +265,34 @@ mod tests {
     #[test]
     fn zero_is_a_duration_and_backwards_is_none() {
         let mut ensemble = Ensemble::default();
-        ensemble.take(&[0, 4, 5_u64.wrapping_sub(9)].map(|duration| Occurrence { duration, count: 1 }));
+        ensemble.add_durations(&[0, 4, 5_u64.wrapping_sub(9)].map(|duration| DurationCount { duration, count: 1 }));
         assert_eq!((ensemble.minimum, ensemble.maximum), (Some(0), Some(4)));
         assert_eq!((ensemble.count, ensemble.backwards, ensemble.variance()), (2, 1, 4));
     }
 
     #[test]
     fn long_samples_do_not_overflow() {
-        let samples = vec![vec![0, INSANE - 1], vec![0, 0], vec![INSANE - 1, 0]];
-        let totals = Totals::of(&ensembles(&samples)).unwrap();
-        assert_eq!(totals.max_deviation, INSANE - 1);
+        let samples = vec![vec![0, INSANE_DURATION - 1], vec![0, 0], vec![INSANE_DURATION - 1, 0]];
+        let totals = EnsembleTotals::from_ensembles(&ensembles(&samples)).unwrap();
+        assert_eq!(totals.max_deviation, INSANE_DURATION - 1);
         assert_eq!(totals.variance_of_variances, None);
-        let half = (INSANE - 1) as f64 / 2.0;
+        let half = (INSANE_DURATION - 1) as f64 / 2.0;
         let expected = half.powi(4) * 2.0 / 9.0;
-        assert!((totals.variance_of_variances_exact.value() / expected - 1.0).abs() < 1e-12);
+        assert!((totals.variance_of_variances_exact.to_f64() / expected - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn fractions_are_text_in_json() {
-        let fraction = Fraction(BigRational::new(1234.into(), 600.into()));
+        let fraction = ExactFraction(BigRational::new(1234.into(), 600.into()));
         let text = serde_json::to_string(&fraction).unwrap();
         assert_eq!(text, "\"617/300\"");
-        assert!((fraction.value() - 617.0 / 300.0).abs() < 1e-15);
-        assert_eq!(Fraction(BigRational::from(BigInt::ZERO)).value(), 0.0);
+        assert!((fraction.to_f64() - 617.0 / 300.0).abs() < 1e-15);
+        assert_eq!(ExactFraction(BigRational::from(BigInt::ZERO)).to_f64(), 0.0);
     }
 
     #[test]
     fn nothing_comes_of_nothing() {
-        assert_eq!(Totals::of(&[]), None);
-        assert_eq!(Totals::of(&[Ensemble::default()]), None);
+        assert_eq!(EnsembleTotals::from_ensembles(&[]), None);
+        assert_eq!(EnsembleTotals::from_ensembles(&[Ensemble::default()]), None);
     }
 }

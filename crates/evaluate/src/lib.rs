@@ -5,57 +5,57 @@
 
 #![warn(unreachable_pub)]
 
-pub mod beside;
-mod chance;
+mod chance_variance;
 pub mod claims;
 pub mod contamination;
 pub mod criteria;
 pub mod ensemble;
-pub mod ergodic;
-pub(crate) mod evaluated;
+pub mod ensemble_reader;
+pub mod ergodic_verdict;
 pub mod evaluation;
-pub mod facts;
-pub mod method;
-pub mod parts;
+pub(crate) mod method_evaluation;
+pub mod pair_breakdown;
 pub mod plan;
-mod powers;
+mod power_sums;
 pub mod published;
-pub mod reader;
+pub mod published_comparison;
 pub mod record;
 pub mod resolution;
+pub mod sampled_method;
 pub(crate) mod sampling;
 mod study;
-pub(crate) mod trimmed;
+pub mod timing_facts;
+pub(crate) mod trimmed_ensemble;
 pub mod verdict;
 
 #[cfg(test)]
 mod tests;
 
 pub use study::INFO;
-pub use study::{Evaluate, NAME};
+pub use study::{EvaluateStudy, NAME};
 
 use cyclescope_code::clock::Clock;
-use cyclescope_core::error::Constant;
-use cyclescope_exec::Offer;
+use cyclescope_core::error::StaticText;
+use cyclescope_exec::ExecutorOffer;
 use cyclescope_measure::result::caveat::Caveat;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A timing method, and where it is to run.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct MethodCandidate {
     /// The method.
     #[serde(with = "cyclescope_code::clock::by_name")]
     pub clock: &'static Clock,
     /// The name of the executor that runs it.
     #[serde(deserialize_with = "cyclescope_core::error::constant")]
-    pub executor: Constant,
+    pub executor: StaticText,
 }
 
-impl fmt::Display for Candidate {
+impl fmt::Display for MethodCandidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.clock.name)?;
-        match Offer::named(self.executor) {
+        match ExecutorOffer::find_by_name(self.executor) {
             Some(offer) if offer.is_default() => Ok(()),
             offer => write!(f, " in {}", offer.map_or(self.executor, |offer| offer.place)),
         }
@@ -84,13 +84,13 @@ pub struct TestedClock<'a> {
 impl TestedClock<'_> {
     /// What to know before believing anything of it.
     pub(crate) fn caveats(&self) -> Vec<Caveat> {
-        self.emulated.then(Caveat::emulated).into_iter().collect()
+        self.emulated.then(Caveat::emulated_machine).into_iter().collect()
     }
 }
 
 impl TestedClock<'static> {
     /// The method and where it runs.
-    pub fn candidate(&self) -> Candidate {
-        Candidate { clock: self.clock, executor: self.executor }
+    pub fn candidate(&self) -> MethodCandidate {
+        MethodCandidate { clock: self.clock, executor: self.executor }
     }
 }

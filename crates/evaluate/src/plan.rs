@@ -1,15 +1,15 @@
 //! What an evaluation takes: which methods, how much of each experiment, in how much time.
 
-use super::method::ticks_per_unit;
-use super::reader::{Shape, Size};
+use super::ensemble_reader::{SamplingShape, SamplingSize};
 use super::resolution;
-use super::sampling::Cost;
-use super::sampling::Sampling;
-use super::{Candidate, TestedClock};
+use super::sampled_method::ticks_per_unit;
+use super::sampling::PairSampler;
+use super::sampling::SampleCost;
+use super::{MethodCandidate, TestedClock};
 use cyclescope_code::clock::Clock;
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::machine::Machine;
-use cyclescope_doctor::Effort;
+use cyclescope_doctor::ExaminationEffort;
 use cyclescope_exec::Capabilities;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -18,17 +18,17 @@ use std::time::Duration;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EvaluatePlan {
     /// The timing methods. One that two executors run comes twice in a row, so that what moves with time moves both.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<MethodCandidate>,
     /// Those that can't be evaluated here.
-    pub not_run: Vec<NotRun>,
+    pub not_run: Vec<RefusedMethod>,
     /// Ensembles and samples of quick methods.
-    pub size: Size,
+    pub size: SamplingSize,
     /// Time for everything.
     pub budget: Duration,
     /// Time for the samples of a method that is not quick; none where it may take what the others may.
     pub slow: Option<Duration>,
     /// Time for each of the other experiments.
-    pub times: Times,
+    pub times: ExperimentTimes,
     /// Readings of each length of the staircases, whatever time they take; none where their time decides.
     pub resolution_samples: Option<u32>,
     /// Seeds everything that is random.
@@ -48,26 +48,26 @@ const BODY_GUESS: f64 = 400e-9;
 
 impl EvaluatePlan {
     /// How long all of it should take, before anything is known of the machine.
-    pub(crate) fn expected(&self) -> Duration {
-        let Times { contamination, resolution, watch, synchrony, .. } = self.times;
-        let sampling = self.size.total() as f64 * SAMPLE_GUESS;
-        let readings = f64::from(self.resolution_samples.unwrap_or(0)) * resolution::READINGS_OF_ONE;
+    pub(crate) fn expected_time(&self) -> Duration {
+        let ExperimentTimes { contamination, resolution, watch, synchrony, .. } = self.times;
+        let sampling = self.size.total_samples() as f64 * SAMPLE_GUESS;
+        let readings = f64::from(self.resolution_samples.unwrap_or(0)) * resolution::READINGS_PER_REPETITION;
         let each = contamination + resolution + Duration::from_secs_f64(sampling + readings * BODY_GUESS);
         (watch + synchrony + each * self.candidates.len() as u32).min(self.budget)
     }
 
     /// Whether nothing reads as the methods do that need ring 0.
     pub(super) fn needs_stand_in(&self) -> bool {
-        let needs_ring0 = |candidate: &Candidate| candidate.clock.needs_ring0();
+        let needs_ring0 = |candidate: &MethodCandidate| candidate.clock.needs_ring0();
         self.not_run.iter().any(|not| needs_ring0(&not.candidate)) && !self.candidates.iter().any(needs_ring0)
     }
 }
 
 /// Time for each experiment but the samples.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Times {
+pub struct ExperimentTimes {
     /// The machine's facts.
-    pub facts: Effort,
+    pub facts: ExaminationEffort,
     /// Contamination, for each method.
     pub contamination: Duration,
     /// Resolution, for each method.
@@ -78,19 +78,19 @@ pub struct Times {
     pub synchrony: Duration,
 }
 
-impl Times {
+impl ExperimentTimes {
     /// Some ten seconds for a dozen methods.
-    pub const FULL: Times = Times {
-        facts: Effort::FULL,
+    pub const FULL: ExperimentTimes = ExperimentTimes {
+        facts: ExaminationEffort::FULL,
         contamination: Duration::from_millis(200),
-        resolution: resolution::TIME,
+        resolution: resolution::RESOLUTION_TIME,
         watch: Duration::from_millis(400),
         synchrony: Duration::from_millis(600),
     };
     /// The times in a budget that is smaller than theirs; no experiment takes longer in a larger one.
-    pub fn within(self, budget: Duration, its_budget: Duration) -> Times {
+    pub fn scale_to_budget(self, budget: Duration, its_budget: Duration) -> ExperimentTimes {
         let share = (budget.as_secs_f64() / its_budget.as_secs_f64()).min(1.0);
-        Times {
+        ExperimentTimes {
             facts: self.facts,
             contamination: self.contamination.mul_f64(share),
             resolution: self.resolution.mul_f64(share),
@@ -100,10 +100,10 @@ impl Times {
     }
 
     /// Some three seconds.
-    pub const QUICK: Times = Times {
-        facts: Effort::QUICK,
+    pub const QUICK: ExperimentTimes = ExperimentTimes {
+        facts: ExaminationEffort::QUICK,
         contamination: Duration::from_millis(60),
-        resolution: resolution::TIME_QUICK,
+        resolution: resolution::RESOLUTION_TIME_QUICK,
         watch: Duration::from_millis(200),
         synchrony: Duration::from_millis(200),
     };
@@ -114,34 +114,34 @@ pub const BUDGET: Duration = Duration::from_secs(88);
 /// See [`BUDGET`].
 pub const BUDGET_QUICK: Duration = Duration::from_secs(13);
 /// The samples of a method that is not quick.
-pub const SLOW: Duration = Duration::from_secs(1);
-/// See [`SLOW`].
-pub const SLOW_QUICK: Duration = Duration::from_millis(150);
+pub const SLOW_METHOD_TIME: Duration = Duration::from_secs(1);
+/// See [`SLOW_METHOD_TIME`].
+pub const SLOW_METHOD_TIME_QUICK: Duration = Duration::from_millis(150);
 /// The size of a quick evaluation.
-pub const SIZE_QUICK: Size = Size { ensembles: 100, samples: 100_000 };
+pub const SIZE_QUICK: SamplingSize = SamplingSize { ensembles: 100, samples: 100_000 };
 
 /// A timing method that can't be evaluated here.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct NotRun {
+pub struct RefusedMethod {
     /// The method, and where it can't.
-    pub candidate: Candidate,
+    pub candidate: MethodCandidate,
     /// Why not.
     pub why: Unavailable,
 }
 
 /// Some timing methods on some executors: those that run there, and the others with their reasons.
-pub fn candidates(
+pub fn split_candidates(
     clocks: impl IntoIterator<Item = &'static Clock>,
     machine: &Machine,
     executors: &[Capabilities],
-) -> (Vec<Candidate>, Vec<NotRun>) {
+) -> (Vec<MethodCandidate>, Vec<RefusedMethod>) {
     let (mut run, mut not) = (Vec::new(), Vec::new());
     for clock in clocks {
         for capabilities in executors {
-            let candidate = Candidate { clock, executor: capabilities.executor };
-            match capabilities.require(clock, machine) {
+            let candidate = MethodCandidate { clock, executor: capabilities.executor };
+            match capabilities.require_clock(clock, machine) {
                 Ok(()) => run.push(candidate),
-                Err(why) => not.push(NotRun { candidate, why }),
+                Err(why) => not.push(RefusedMethod { candidate, why }),
             }
         }
     }
@@ -150,24 +150,24 @@ pub fn candidates(
 
 /// A method that waits for its samples.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
-    pub(super) cost: Cost,
+pub(super) struct WaitingMethod {
+    pub(super) cost: SampleCost,
     pub(super) quick: bool,
 }
 
-impl Waiting {
-    pub(super) fn new(clock: &Clock, cost: Cost, hertz: f64) -> Waiting {
-        Waiting { cost, quick: cost.is_quick(ticks_per_unit(clock.counts, hertz)) }
+impl WaitingMethod {
+    pub(super) fn new(clock: &Clock, cost: SampleCost, hertz: f64) -> WaitingMethod {
+        WaitingMethod { cost, quick: cost.is_quick(ticks_per_unit(clock.counts, hertz)) }
     }
 
     /// The shape of its samples.
-    pub(super) fn shape(&self, tested: &TestedClock, size: Size) -> Shape {
-        Sampling::new(tested).shape(size, self.cost.seconds)
+    pub(super) fn sampling_shape(&self, tested: &TestedClock, size: SamplingSize) -> SamplingShape {
+        PairSampler::new(tested).sampling_shape(size, self.cost.seconds)
     }
 
     /// Seconds that its samples take if nothing cuts them.
-    pub(super) fn wanted(&self, plan: &EvaluatePlan) -> f64 {
-        let all = plan.size.total() as f64 * self.cost.seconds;
+    pub(super) fn needed_seconds(&self, plan: &EvaluatePlan) -> f64 {
+        let all = plan.size.total_samples() as f64 * self.cost.seconds;
         match plan.slow {
             Some(slow) if !self.quick => all.min(slow.as_secs_f64()),
             _ => all,
@@ -178,15 +178,15 @@ impl Waiting {
 /// The size of the first of some waiting methods, and the seconds that it may take, where `left` seconds remain for
 /// all of them. Where they want more than there is, each may take an equal part; what some do not want of theirs goes
 /// to the others, so that a method with CPUID does not starve those that take a hundredth of its time.
-pub(super) fn share(waiting: &[Waiting], left: f64, plan: &EvaluatePlan) -> (Size, f64) {
-    let Waiting { cost, .. } = waiting[0];
-    let wanted = waiting[0].wanted(plan);
-    let all: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
+pub(super) fn share_budget(waiting: &[WaitingMethod], left: f64, plan: &EvaluatePlan) -> (SamplingSize, f64) {
+    let WaitingMethod { cost, .. } = waiting[0];
+    let wanted = waiting[0].needed_seconds(plan);
+    let all: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
     if all <= left {
         // Whoever was slower than its pilot may take what nobody else wants.
-        return (plan.size.within(wanted / cost.seconds * (1.0 + 1e-9)), wanted + left - all);
+        return (plan.size.cut_to_total(wanted / cost.seconds * (1.0 + 1e-9)), wanted + left - all);
     }
-    let mut wishes: Vec<f64> = waiting.iter().map(|method| method.wanted(plan)).collect();
+    let mut wishes: Vec<f64> = waiting.iter().map(|method| method.needed_seconds(plan)).collect();
     wishes.sort_by(f64::total_cmp);
     let (mut left, mut level) = (left.max(0.0), 0.0);
     for (at, wish) in wishes.iter().enumerate() {
@@ -197,8 +197,8 @@ pub(super) fn share(waiting: &[Waiting], left: f64, plan: &EvaluatePlan) -> (Siz
         left -= wish;
     }
     let part = wanted.min(level);
-    let size = plan.size.within(part / cost.seconds * (1.0 + 1e-9));
-    let needed = size.total() as f64 * cost.seconds;
+    let size = plan.size.cut_to_total(part / cost.seconds * (1.0 + 1e-9));
+    let needed = size.total_samples() as f64 * cost.seconds;
     // The smallest size takes what it takes.
     (size, if needed > part { SPARE * needed } else { part })
 }
@@ -207,14 +207,14 @@ pub(super) fn share(waiting: &[Waiting], left: f64, plan: &EvaluatePlan) -> (Siz
 mod tests {
     use super::*;
 
-    fn plan(size: Size, slow: Option<Duration>) -> EvaluatePlan {
+    fn plan(size: SamplingSize, slow: Option<Duration>) -> EvaluatePlan {
         EvaluatePlan {
             candidates: Vec::new(),
             not_run: Vec::new(),
             size,
             budget: BUDGET,
             slow,
-            times: Times::QUICK,
+            times: ExperimentTimes::QUICK,
             resolution_samples: None,
             seed: 0,
             series: false,
@@ -223,41 +223,41 @@ mod tests {
 
     #[test]
     fn with_time_enough_quick_methods_get_all_and_slow_ones_a_second() {
-        let quick = Waiting { cost: Cost { seconds: 70e-9, pair: 48.0 }, quick: true };
-        let slow = Waiting { cost: Cost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
-        let plan = plan(Size::PAPER, Some(SLOW));
-        let (size, seconds) = share(&[quick, slow], 20.0, &plan);
-        assert_eq!(size, Size::PAPER);
+        let quick = WaitingMethod { cost: SampleCost { seconds: 70e-9, pair: 48.0 }, quick: true };
+        let slow = WaitingMethod { cost: SampleCost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
+        let plan = plan(SamplingSize::PAPER, Some(SLOW_METHOD_TIME));
+        let (size, seconds) = share_budget(&[quick, slow], 20.0, &plan);
+        assert_eq!(size, SamplingSize::PAPER);
         assert!((seconds - 19.0).abs() < 1e-6, "{seconds}");
-        let (size, _) = share(&[slow], 20.0, &plan);
-        assert_eq!(size, Size { ensembles: 100, samples: 666 });
+        let (size, _) = share_budget(&[slow], 20.0, &plan);
+        assert_eq!(size, SamplingSize { ensembles: 100, samples: 666 });
     }
 
     #[test]
     fn what_there_is_not_time_for_is_cut_evenly() {
-        let quick = Waiting { cost: Cost { seconds: 100e-9, pair: 48.0 }, quick: true };
-        let plan = plan(Size::PAPER, None);
-        let (size, seconds) = share(&[quick, quick, quick, quick], 20.0, &plan);
-        assert_eq!((size, seconds), (Size { ensembles: 500, samples: 100_000 }, 5.0));
-        assert_eq!(share(&[quick], -1.0, &plan).0, Size { ensembles: 100, samples: 100 });
+        let quick = WaitingMethod { cost: SampleCost { seconds: 100e-9, pair: 48.0 }, quick: true };
+        let plan = plan(SamplingSize::PAPER, None);
+        let (size, seconds) = share_budget(&[quick, quick, quick, quick], 20.0, &plan);
+        assert_eq!((size, seconds), (SamplingSize { ensembles: 500, samples: 100_000 }, 5.0));
+        assert_eq!(share_budget(&[quick], -1.0, &plan).0, SamplingSize { ensembles: 100, samples: 100 });
     }
 
     #[test]
     fn a_slow_method_does_not_starve_a_quick_one() {
-        let quick = Waiting { cost: Cost { seconds: 80e-9, pair: 48.0 }, quick: true };
-        let slow = Waiting { cost: Cost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
-        let plan = plan(Size::PAPER, None);
-        let (size, seconds) = share(&[quick, slow], 20.0, &plan);
-        assert_eq!(size, Size::PAPER);
+        let quick = WaitingMethod { cost: SampleCost { seconds: 80e-9, pair: 48.0 }, quick: true };
+        let slow = WaitingMethod { cost: SampleCost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
+        let plan = plan(SamplingSize::PAPER, None);
+        let (size, seconds) = share_budget(&[quick, slow], 20.0, &plan);
+        assert_eq!(size, SamplingSize::PAPER);
         assert!((seconds - 8.0).abs() < 1e-6, "{seconds}");
-        let (size, seconds) = share(&[slow, quick], 20.0, &plan);
-        assert!(size.total() > 700_000 && (seconds - 12.0).abs() < 1e-6, "{size:?} {seconds}");
+        let (size, seconds) = share_budget(&[slow, quick], 20.0, &plan);
+        assert!(size.total_samples() > 700_000 && (seconds - 12.0).abs() < 1e-6, "{size:?} {seconds}");
     }
 
     #[test]
     fn a_method_is_quick_by_its_pair_and_by_what_surrounds_it() {
-        assert!(Cost { seconds: 140e-9, pair: 118.0 }.is_quick(1.0));
-        assert!(!Cost { seconds: 15e-6, pair: 44.0 }.is_quick(1.0));
-        assert!(!Cost { seconds: 300e-9, pair: 100.0 }.is_quick(2.3));
+        assert!(SampleCost { seconds: 140e-9, pair: 118.0 }.is_quick(1.0));
+        assert!(!SampleCost { seconds: 15e-6, pair: 44.0 }.is_quick(1.0));
+        assert!(!SampleCost { seconds: 300e-9, pair: 100.0 }.is_quick(2.3));
     }
 }

@@ -2,7 +2,7 @@
 
 /// One published row. What its source does not give is none.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct Published {
+pub struct PublishedPairs {
     /// The place in the document.
     pub source: &'static str,
     /// The same in a word.
@@ -64,8 +64,8 @@ const PAPER: &str = "Intel 324264-001";
 const PAPER_MACHINE: &str = "Intel Core i7, ring 0, no frequency scaling";
 
 /// The rows, in the order of the documents.
-pub const PUBLISHED: &[Published] = &[
-    Published {
+pub const PUBLISHED_PAIRS: &[PublishedPairs] = &[
+    PublishedPairs {
         source: PAPER,
         short: "paper",
         machine: PAPER_MACHINE,
@@ -79,7 +79,7 @@ pub const PUBLISHED: &[Published] = &[
         spurious_minima: Some(262),
         ergodic: Some(false),
     },
-    Published {
+    PublishedPairs {
         source: PAPER,
         short: "paper",
         machine: PAPER_MACHINE,
@@ -93,7 +93,7 @@ pub const PUBLISHED: &[Published] = &[
         spurious_minima: Some(0),
         ergodic: Some(true),
     },
-    Published {
+    PublishedPairs {
         source: PAPER,
         short: "paper",
         machine: PAPER_MACHINE,
@@ -107,7 +107,7 @@ pub const PUBLISHED: &[Published] = &[
         spurious_minima: Some(0),
         ergodic: Some(true),
     },
-    Published {
+    PublishedPairs {
         source: "Notes on using rdtsc(p)",
         short: "notes",
         machine: "AMD Ryzen 7 7840H, user mode, clock fixed at 3.8 GHz",

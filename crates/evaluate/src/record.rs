@@ -1,22 +1,22 @@
 //! An evaluation as JSON.
 
-use super::Candidate;
-use super::contamination::{self, Contamination, Fault, Second};
-use super::criteria::{in_steps, shortest};
-use super::ensemble::{Ensemble, Fraction, Totals};
-use super::ergodic::Ergodic;
-use super::facts::Facts;
-use super::method::Method;
-use super::parts::{How, Part, Parts, code};
-use super::resolution::{Body, Resolution};
-use super::verdict::SHARES;
-use cyclescope_code::clock::Side;
+use super::MethodCandidate;
+use super::contamination::{self, Contamination, ContaminationFault, SecondOpinion};
+use super::criteria::{shortest_cost, variance_in_steps};
+use super::ensemble::{Ensemble, EnsembleTotals, ExactFraction};
+use super::ergodic_verdict::ErgodicVerdict;
+use super::pair_breakdown::{PairBreakdown, PairStepCost, StepVariation, list_pair_code};
+use super::resolution::{Resolution, StaircaseBody};
+use super::sampled_method::SampledMethod;
+use super::timing_facts::TimingFacts;
+use super::verdict::ERROR_SHARES;
+use cyclescope_code::clock::ClockSide;
 use cyclescope_core::machine::core_series::CoreSeries;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_core::machine::synchrony::Synchrony;
+use cyclescope_core::machine::synchrony::TscSynchrony;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::unit::Unit;
-use cyclescope_measure::result::caveat::{Caveat, Code};
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct EvaluateRecord {
     pub unit: Unit,
     /// Ensembles taken, and the paper's figures over them.
     #[serde(flatten)]
-    pub totals: Totals,
+    pub totals: EnsembleTotals,
     /// Samples in each.
     pub samples_per_ensemble: u32,
     /// How many of what was asked for were taken in the time that there was; null where all were.
@@ -64,14 +64,14 @@ pub struct EvaluateRecord {
     /// Whether the method is ergodic by the paper's criterion; null where the samples are too few to compare.
     pub ergodic: Option<bool>,
     /// The paper's verdict.
-    pub ergodic_verdict: Ergodic,
+    pub ergodic_verdict: ErgodicVerdict,
     /// Why.
     pub ergodic_why: String,
     /// Whether the samples below the minimum around them and four steps are ergodic, in core cycles; null where that
     /// depends on the share that has to remain, where too little remains, and where the machine is emulated.
     pub ergodic_trimmed: Option<bool>,
     /// The verdict on these samples; null where the machine is emulated, or too little remains.
-    pub ergodic_trimmed_verdict: Option<Ergodic>,
+    pub ergodic_trimmed_verdict: Option<ErgodicVerdict>,
     /// Why.
     pub ergodic_trimmed_why: String,
     /// The share of samples that this leaves out; null where nothing could be said.
@@ -112,7 +112,7 @@ pub struct EvaluateRecord {
 
 /// What a record says beside a method's figures.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Surroundings {
+pub struct EvaluateOrigin {
     /// The CPU.
     pub cpu: u32,
     /// The processor's name.
@@ -123,10 +123,10 @@ pub struct Surroundings {
     pub repro: String,
 }
 
-impl Surroundings {
+impl EvaluateOrigin {
     /// Of a run on a machine.
-    pub fn new(machine: &cyclescope_core::machine::Machine, seed: u64, repro: String) -> Surroundings {
-        Surroundings { cpu: machine.target_cpu(), cpu_model: machine.cpu.name(), seed, repro }
+    pub fn new(machine: &cyclescope_core::machine::Machine, seed: u64, repro: String) -> EvaluateOrigin {
+        EvaluateOrigin { cpu: machine.target_cpu(), cpu_model: machine.cpu.name(), seed, repro }
     }
 }
 
@@ -135,11 +135,11 @@ const FREQUENCY_SHARE: f64 = 0.02;
 
 impl EvaluateRecord {
     /// A method's record.
-    pub fn new(method: &Method, around: &Surroundings) -> EvaluateRecord {
+    pub fn new(method: &SampledMethod, around: &EvaluateOrigin) -> EvaluateRecord {
         let (totals, trimmed) = (&method.totals, &method.trimmed);
         let shape = &method.sampled.shape;
         let step = shape.scale.step;
-        let squared = |fraction: &Fraction| in_steps(fraction.value(), step);
+        let squared = |fraction: &ExactFraction| variance_in_steps(fraction.to_f64(), step);
         let deviation = method.deviation_cycles();
         EvaluateRecord {
             clock: method.tested.clock.name,
@@ -148,37 +148,37 @@ impl EvaluateRecord {
             unit: method.tested.clock.counts,
             totals: totals.clone(),
             samples_per_ensemble: shape.size.samples,
-            scaled: scaled(method),
+            scaled: describe_scaling(method),
             mode: method.mode(),
             mean: method.mean(),
             p50: method.quantile(0.5),
             p99: method.quantile(0.99),
             tsc_step: step,
             total_variance_steps: squared(&totals.total_variance_exact),
-            variance_of_variances_steps: in_steps(squared(&totals.variance_of_variances_exact), step),
+            variance_of_variances_steps: variance_in_steps(squared(&totals.variance_of_variances_exact), step),
             variance_of_minima_steps: squared(&totals.variance_of_minima_exact),
-            variance_of_variances_chance: method.chance(),
-            ergodic: method.ergodic().told(),
-            ergodic_verdict: method.ergodic(),
-            ergodic_why: method.ergodic_why(),
-            ergodic_trimmed: method.ergodic_trimmed().and_then(Ergodic::told),
-            ergodic_trimmed_verdict: method.ergodic_trimmed(),
-            ergodic_trimmed_why: trimmed_why(method),
+            variance_of_variances_chance: method.chance_variance(),
+            ergodic: method.judge_ergodicity().is_ergodic(),
+            ergodic_verdict: method.judge_ergodicity(),
+            ergodic_why: method.explain_ergodicity(),
+            ergodic_trimmed: method.trimmed_ergodicity().and_then(ErgodicVerdict::is_ergodic),
+            ergodic_trimmed_verdict: method.trimmed_ergodicity(),
+            ergodic_trimmed_why: explain_trimmed(method),
             dropped_share: trimmed.map(|summary| summary.dropped_share),
             kept_shares: trimmed.map(|summary| summary.kept_shares),
             outlying_share: trimmed.map(|summary| summary.outlying_share),
             shared_ensembles: trimmed.map_or(0, |summary| summary.shared),
-            backwards: method.backwards(),
-            overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
-                Quantity::new(overhead, Unit::CoreCycles)
-            }),
+            backwards: method.count_backwards(),
+            overhead: method
+                .overhead
+                .map_or(Quantity::refused(Unit::CoreCycles), |overhead| Quantity::new(overhead, Unit::CoreCycles)),
             overhead_spread: trimmed.map(|summary| summary.overhead_spread),
             reading_deviation: deviation,
-            shortest_once: deviation.map(|deviation| SHARES.map(|share| shortest(deviation, share))),
-            shortest_paper: SHARES.map(|share| shortest((totals.total_variance as f64).sqrt(), share)),
+            shortest_once: deviation.map(|deviation| ERROR_SHARES.map(|share| shortest_cost(deviation, share))),
+            shortest_paper: ERROR_SHARES.map(|share| shortest_cost((totals.total_variance as f64).sqrt(), share)),
             rates: trimmed.map(|summary| summary.rates),
             seconds: method.sampled.seconds,
-            caveats: caveats(method),
+            caveats: list_caveats(method),
             cpu: around.cpu,
             cpu_model: around.cpu_model.clone(),
             seed: around.seed,
@@ -188,26 +188,26 @@ impl EvaluateRecord {
 }
 
 /// Why the trimmed verdict is as it is.
-fn trimmed_why(method: &Method) -> String {
+fn explain_trimmed(method: &SampledMethod) -> String {
     match &method.trimmed {
-        Some(summary) => summary.why(method.sampled.shape.scale.step),
-        None if method.tested.emulated => Caveat::emulated().text,
+        Some(summary) => summary.explain_verdict(method.sampled.shape.scale.step),
+        None if method.tested.emulated => Caveat::emulated_machine().text,
         None => "too few ensembles with a sane ruler to say".to_string(),
     }
 }
 
 /// Why there are fewer samples than were asked for.
-fn scaled(method: &Method) -> Option<String> {
+fn describe_scaling(method: &SampledMethod) -> Option<String> {
     let (asked, taken) = (method.asked, method.sampled.ensembles.len() as u64);
     let samples = u64::from(method.sampled.shape.size.samples);
-    if taken * samples >= asked.total() {
+    if taken * samples >= asked.total_samples() {
         return None;
     }
     let reason = "the time that this method had";
     Some(format!("{taken} x {samples} of {} x {}, in {reason}", asked.ensembles, asked.samples))
 }
 
-fn caveats(method: &Method) -> Vec<Caveat> {
+fn list_caveats(method: &SampledMethod) -> Vec<Caveat> {
     let mut caveats = method.tested.caveats();
     let Some(summary) = &method.trimmed else { return caveats };
     let [low, high] = summary.rates;
@@ -216,13 +216,12 @@ fn caveats(method: &Method) -> Vec<Caveat> {
             "the core clock moved: one core cycle was {low:.3} to {high:.3} units of the method's clock, and minima in \
              these units moved with it"
         );
-        caveats.push(Caveat { code: Code::FrequencyMoved, text });
+        caveats.push(Caveat { code: CaveatKind::FrequencyMoved, text });
     }
     if summary.shared > 0 {
         let used = if summary.mostly_shared { "uses them, for they are most" } else { "leaves them out" };
-        let text =
-            format!("{} ensembles ran beside a busy sibling; the trimmed verdict {used}", summary.shared);
-        caveats.push(Caveat { code: Code::SiblingBusy, text });
+        let text = format!("{} ensembles ran beside a busy sibling; the trimmed verdict {used}", summary.shared);
+        caveats.push(Caveat { code: CaveatKind::SiblingBusy, text });
     }
     caveats
 }
@@ -245,14 +244,14 @@ pub struct EnsembleRecord {
     /// The variance as the paper floors it.
     pub variance: u128,
     /// The exact variance.
-    pub variance_exact: Fraction,
+    pub variance_exact: ExactFraction,
     /// The mean.
     pub mean: f64,
 }
 
 impl EnsembleRecord {
     /// An ensemble's record.
-    pub fn new(of: Candidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
+    pub fn new(of: MethodCandidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
         EnsembleRecord {
             clock: of.clock.name,
             executor: of.executor,
@@ -261,7 +260,7 @@ impl EnsembleRecord {
             minimum: ensemble.minimum,
             max_deviation: ensemble.max_deviation(),
             variance: ensemble.variance(),
-            variance_exact: Fraction(ensemble.variance_exact()),
+            variance_exact: ExactFraction(ensemble.variance_exact()),
             mean: ensemble.mean(),
         }
     }
@@ -275,7 +274,7 @@ pub struct ContaminationRecord {
     /// Where it ran.
     pub executor: &'static str,
     /// The fault.
-    pub fault: Fault,
+    pub fault: ContaminationFault,
     /// Whether the method promises that it does not happen.
     pub promised: bool,
     /// What it costs in core cycles, at a level of 99.9 %; refused where it was not run or too much disturbed.
@@ -285,18 +284,18 @@ pub struct ContaminationRecord {
     /// Whether the core was shared with a busy sibling meanwhile.
     pub shared: bool,
     /// What that says about the promise.
-    pub verdict: contamination::Verdict,
+    pub verdict: contamination::PromiseVerdict,
     /// The neighbour that provoked it.
     pub neighbour: &'static str,
     /// What the neighbour itself takes, in core cycles.
     pub size: Option<f64>,
     /// What another kind of neighbour says; null where the first does not speak against the method.
-    pub second: Option<SecondRecord>,
+    pub second: Option<SecondOpinionRecord>,
 }
 
 /// What another kind of neighbour says of a breach that one neighbour has shown.
 #[derive(Debug, Clone, Serialize)]
-pub struct SecondRecord {
+pub struct SecondOpinionRecord {
     /// The neighbour.
     pub neighbour: &'static str,
     /// What the fault costs beside it, in core cycles, at a level of 99.9 %; refused where it was too much disturbed.
@@ -305,38 +304,26 @@ pub struct SecondRecord {
     pub confirms: bool,
 }
 
-impl SecondRecord {
-    fn new(second: &Second) -> SecondRecord {
-        let Second { neighbour, cost, confirms } = *second;
+impl SecondOpinionRecord {
+    fn new(second: &SecondOpinion) -> SecondOpinionRecord {
+        let SecondOpinion { neighbour, cost, confirms } = *second;
         let refused = Quantity::refused(Unit::CoreCycles);
         let cost = cost.map_or(refused, |cost| Quantity::new(cost, Unit::CoreCycles));
-        SecondRecord { neighbour, cost, confirms }
+        SecondOpinionRecord { neighbour, cost, confirms }
     }
 }
 
 impl ContaminationRecord {
     /// A row's record.
-    pub fn new(of: Candidate, row: &Contamination) -> ContaminationRecord {
+    pub fn new(of: MethodCandidate, row: &Contamination) -> ContaminationRecord {
         let (clock, executor) = (of.clock.name, of.executor);
         let (cost, why) = match &row.cost {
             Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
         };
         let Contamination { fault, promised, neighbour, size, shared, verdict, .. } = *row;
-        let second = row.second.as_ref().map(SecondRecord::new);
-        ContaminationRecord {
-            clock,
-            executor,
-            fault,
-            promised,
-            cost,
-            why,
-            shared,
-            verdict,
-            neighbour,
-            size,
-            second,
-        }
+        let second = row.second.as_ref().map(SecondOpinionRecord::new);
+        ContaminationRecord { clock, executor, fault, promised, cost, why, shared, verdict, neighbour, size, second }
     }
 }
 
@@ -355,16 +342,15 @@ pub struct ResolutionRecord<'a> {
 impl<'a> ResolutionRecord<'a> {
     /// A method's record.
     pub fn new(executor: &'static str, resolution: &'a Resolution) -> ResolutionRecord<'a> {
-        let slope = resolution.staircase(Body::Adds).and_then(|stairs| stairs.slope);
-        let cost =
-            slope.map_or(Quantity::refused(Unit::CoreCycles), |slope| Quantity::new(slope, Unit::CoreCycles));
+        let slope = resolution.staircase(StaircaseBody::Adds).and_then(|stairs| stairs.slope);
+        let cost = slope.map_or(Quantity::refused(Unit::CoreCycles), |slope| Quantity::new(slope, Unit::CoreCycles));
         ResolutionRecord { executor, cost, resolution }
     }
 }
 
 /// What a method's empty pair takes its time for, kind `evaluate.parts`.
 #[derive(Debug, Clone, Serialize)]
-pub struct PartsRecord {
+pub struct PairBreakdownRecord {
     /// The timing method.
     pub clock: &'static str,
     /// Where it ran.
@@ -374,7 +360,7 @@ pub struct PartsRecord {
     /// The empty pair, in core cycles; refused where too much was disturbed.
     pub whole: Quantity,
     /// What its steps take of that.
-    pub parts: Vec<PartRecord>,
+    pub parts: Vec<PairStepRecord>,
     /// The whole less the parts between the readings: what is no step, and less what overlaps.
     pub rest: Quantity,
     /// Whether the core was shared with a busy sibling meanwhile.
@@ -383,35 +369,35 @@ pub struct PartsRecord {
 
 /// What one step of a pair takes.
 #[derive(Debug, Clone, Serialize)]
-pub struct PartRecord {
+pub struct PairStepRecord {
     /// The step.
     pub step: &'static str,
     /// The side that it is on.
-    pub side: Side,
+    pub side: ClockSide,
     /// Whether it lies between the two looks at the counter.
     pub between: bool,
     /// How it was measured.
-    pub how: How,
+    pub how: StepVariation,
     /// Core cycles.
     pub cost: Quantity,
 }
 
-impl PartsRecord {
+impl PairBreakdownRecord {
     /// A method's record.
-    pub fn new(of: Candidate, parts: Option<&Parts>) -> PartsRecord {
+    pub fn new(of: MethodCandidate, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
         let cycles = |interval| Quantity::new(interval, Unit::CoreCycles);
         let refused = Quantity::refused(Unit::CoreCycles);
-        let part = |&Part { step, side, between, how, cost }: &Part| PartRecord {
+        let part = |&PairStepCost { step, side, between, how, cost }: &PairStepCost| PairStepRecord {
             step,
             side,
             between,
             how,
             cost: cycles(cost),
         };
-        PartsRecord {
+        PairBreakdownRecord {
             clock: of.clock.name,
             executor: of.executor,
-            code: code(of.clock),
+            code: list_pair_code(of.clock),
             whole: parts.map_or(refused, |parts| cycles(parts.whole)),
             parts: parts.iter().flat_map(|parts| &parts.parts).map(part).collect(),
             rest: parts.map_or(refused, |parts| cycles(parts.rest)),
@@ -422,18 +408,18 @@ impl PartsRecord {
 
 /// What was found about the TSC, kind `evaluate.tsc`.
 #[derive(Debug, Serialize)]
-pub struct FactsRecord<'a> {
+pub struct TimingFactsRecord<'a> {
     /// Its rate by every source, its steps, what reads cost.
     pub tsc: &'a Fact<TscStudy>,
     /// The core clock against it over time.
     pub core_clock: &'a Fact<CoreSeries>,
     /// The TSCs of other CPUs against the target's.
-    pub synchrony: &'a Fact<Synchrony>,
+    pub synchrony: &'a Fact<TscSynchrony>,
 }
 
-impl FactsRecord<'_> {
+impl TimingFactsRecord<'_> {
     /// The record of what was found.
-    pub fn new(facts: &Facts) -> FactsRecord<'_> {
-        FactsRecord { tsc: &facts.tsc, core_clock: &facts.series, synchrony: &facts.synchrony }
+    pub fn new(facts: &TimingFacts) -> TimingFactsRecord<'_> {
+        TimingFactsRecord { tsc: &facts.tsc, core_clock: &facts.series, synchrony: &facts.synchrony }
     }
 }

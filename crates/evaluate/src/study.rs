@@ -3,16 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use super::evaluation::{Asked, Course, Evaluation, Host, offered};
+use super::evaluation::{Evaluation, EvaluationRequest, EvaluationRun, ExecutorHost, open_offered};
 use super::plan::EvaluatePlan;
-use super::record::Surroundings;
+use super::record::EvaluateOrigin;
 use super::resolution::READINGS_MOST;
 use cyclescope_core::machine::Machine;
-use cyclescope_exec::{LockState, Offer, OpenOptions};
-use cyclescope_measure::result::answers::Answers;
-use cyclescope_measure::result::container::{Container, ContainerError, plain};
+use cyclescope_exec::{ExecutorOffer, LockState, OpenOptions};
+use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::study::StudyInfo;
-use cyclescope_measure::study::{Follow, Stop, Study};
+use cyclescope_measure::study::{StopReason, Study, StudyFollower};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
@@ -25,72 +25,72 @@ pub const NAME: &str = "evaluate";
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "how good each timing method is",
-    restore: |container| Ok(Box::new(Evaluate::restore(container)?)),
-    plain: None,
+    restore: |container| Ok(Box::new(EvaluateStudy::restore(container)?)),
+    generic: None,
 };
 
 /// How good the timing methods of a machine are.
-pub struct Evaluate {
+pub struct EvaluateStudy {
     /// What is asked.
     pub plan: EvaluatePlan,
     /// What records say beside figures.
-    pub around: Surroundings,
+    pub around: EvaluateOrigin,
     /// What was found when it was measured: all of it, or what was complete when that ended early.
     pub found: Option<Evaluation>,
     /// The machine's record.
     machine: Value,
     /// None where the answers are those of evidence.
-    host: Option<Host>,
+    host: Option<ExecutorHost>,
     lock: Option<LockState>,
 }
 
 /// What decides the course, as a manifest has it.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedEvaluation {
     plan: EvaluatePlan,
-    around: Surroundings,
+    around: EvaluateOrigin,
 }
 
-impl Evaluate {
+impl EvaluateStudy {
     /// On this machine's target CPU, with executors that are opened in this way; `repro` is the command that repeats it.
     ///
     /// # Panics
     ///
     /// If the machine's facts are not plain data.
-    pub fn new(machine: Machine, plan: EvaluatePlan, options: OpenOptions, repro: String) -> Evaluate {
-        Evaluate {
-            around: Surroundings::new(&machine, plan.seed, repro),
+    pub fn new(machine: Machine, plan: EvaluatePlan, options: OpenOptions, repro: String) -> EvaluateStudy {
+        EvaluateStudy {
+            around: EvaluateOrigin::new(&machine, plan.seed, repro),
             plan,
             found: None,
-            machine: plain(&machine).expect("a machine's facts are plain data"),
-            host: Some(Host { machine, options, open: offered }),
+            machine: to_json_value(&machine).expect("a machine's facts are plain data"),
+            host: Some(ExecutorHost { machine, options, open: open_offered }),
             lock: None,
         }
     }
 }
 
-impl Study for Evaluate {
+impl Study for EvaluateStudy {
     fn name(&self) -> &'static str {
         NAME
     }
 
     fn plan(&self) -> io::Result<Value> {
-        plain(&Saved { plan: self.plan.clone(), around: self.around.clone() })
+        to_json_value(&SavedEvaluation { plan: self.plan.clone(), around: self.around.clone() })
     }
 
-    fn restore(container: &Container) -> Result<Evaluate, ContainerError> {
-        let Saved { plan, around } = container.facts()?;
-        if let Some(field) = unsound(&plan) {
-            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
+    fn restore(container: &EvidenceContainer) -> Result<EvaluateStudy, ContainerError> {
+        let SavedEvaluation { plan, around } = container.facts()?;
+        if let Some(field) = find_unsound_field(&plan) {
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
         }
         let machine = container.machine()?;
-        Ok(Evaluate { plan, around, found: None, machine, host: None, lock: None })
+        Ok(EvaluateStudy { plan, around, found: None, machine, host: None, lock: None })
     }
 
-    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
+    fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
         self.found = None;
-        let asked = Asked { plan: &self.plan, around: &self.around, machine: &self.machine };
-        let mut course = Course::begin(asked, self.host.as_ref(), answers, follow)?;
+        let asked = EvaluationRequest { plan: &self.plan, around: &self.around, machine: &self.machine };
+        let mut course = EvaluationRun::open_executors(asked, self.host.as_ref(), answers, follow)?;
         let ended = course.run(&mut self.found);
         self.lock = course.lock_state();
         ended
@@ -102,8 +102,8 @@ impl Study for Evaluate {
 }
 
 /// A field of a plan that no evaluation has.
-fn unsound(plan: &EvaluatePlan) -> Option<&'static str> {
-    let on_offer = |executor| Offer::named(executor).is_some();
+fn find_unsound_field(plan: &EvaluatePlan) -> Option<&'static str> {
+    let on_offer = |executor| ExecutorOffer::find_by_name(executor).is_some();
     let times = [plan.times.contamination, plan.times.resolution, plan.times.watch, plan.times.synchrony];
     let sound = |time: &Duration| *time <= A_YEAR;
     let checks = [

@@ -1,10 +1,10 @@
 //! Which method to use here, and what it can tell.
 
-use super::contamination::{Contamination, Fault, Verdict as Seen};
-use super::criteria::shortest;
-use super::ergodic::Ergodic;
-use super::evaluated::Evaluated;
-use super::method::Method;
+use super::contamination::{Contamination, ContaminationFault, PromiseVerdict as Seen};
+use super::criteria::shortest_cost;
+use super::ergodic_verdict::ErgodicVerdict;
+use super::method_evaluation::MethodEvaluation;
+use super::sampled_method::SampledMethod;
 use cyclescope_code::clock::{self, Clock};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
@@ -13,17 +13,17 @@ use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
 /// The errors that the paper asks about.
-pub(crate) const SHARES: [f64; 2] = [0.05, 0.01];
+pub(crate) const ERROR_SHARES: [f64; 2] = [0.05, 0.01];
 
 /// A method to use, and what can be expected of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Recommended {
+pub struct RecommendedMethod {
     /// The method.
     pub clock: &'static str,
     /// Why this one.
     pub why: String,
     /// What it promises to keep out where it could not be told whether it does.
-    pub not_told: Vec<Fault>,
+    pub not_told: Vec<ContaminationFault>,
     /// What its empty pair takes, in core cycles: to be subtracted.
     pub overhead: Quantity,
     /// The standard deviation of one undisturbed reading, in core cycles.
@@ -31,12 +31,12 @@ pub struct Recommended {
     /// Core cycles of the shortest code whose time one reading tells to 5 % and to 1 %: 20 and 100 of these.
     pub shortest_once: [f64; 2],
     /// The same by many readings of two codes in turn, of their difference; none where time did not suffice for many.
-    pub shortest_many: Option<ByMany>,
+    pub shortest_many: Option<ManyReadings>,
 }
 
 /// What many readings tell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ByMany {
+pub struct ManyReadings {
     /// Readings of each of two programs.
     pub readings: usize,
     /// The least difference that they tell apart at 95 %, in core cycles.
@@ -47,108 +47,113 @@ pub struct ByMany {
 
 /// What follows from an evaluation for code that one executor runs, kind `evaluate.verdict`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Verdict {
+pub struct EvaluationVerdict {
     /// Its name: a method is recommended for the executor that it was measured with.
     pub executor: &'static str,
     /// For short code: fenced on both sides, at the least overhead.
-    pub short_code: Option<Recommended>,
+    pub short_code: Option<RecommendedMethod>,
     /// For long code: one that waits for the code's stores, too.
-    pub long_code: Option<Recommended>,
+    pub long_code: Option<RecommendedMethod>,
     /// What no method should do and one does, or what speaks against all of them.
     pub findings: Vec<String>,
     /// Why nothing can be said at all.
     pub caveats: Vec<Caveat>,
 }
 
-impl Verdict {
+impl EvaluationVerdict {
     /// The verdict on those of some methods that this executor ran.
-    pub(crate) fn of(methods: &[Evaluated], executor: &'static str) -> Verdict {
+    pub(crate) fn from_methods(methods: &[MethodEvaluation], executor: &'static str) -> EvaluationVerdict {
         let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
-        let mut findings: Vec<String> = methods().flat_map(broken).collect();
-        let short = Choice::among(methods(), Promise::Fenced);
-        if let Choice::Nothing(why) = &short {
+        let mut findings: Vec<String> = methods().flat_map(describe_breaches).collect();
+        let short = MethodChoice::from_methods(methods(), RequiredPromise::Fenced);
+        if let MethodChoice::Nothing(why) = &short {
             findings.push(format!("no method is recommended: {why}"));
         }
-        let short_code = short.cheapest().map(|method| {
-            let seen = method.seen(Promise::Fenced);
+        let short_code = short.cheapest_usable().map(|method| {
+            let seen = method.describe_evidence(RequiredPromise::Fenced);
             let why = format!(
                 "it promises to keep code around it out of its readings on both sides, and {seen}; no other such method \
                  here costs a step of the clock less"
             );
-            recommend(method, &why)
+            recommend_method(method, &why)
         });
-        let long_code = match Choice::among(methods(), Promise::Drained) {
-            Choice::Of(usable) => cheapest(&usable).map(|method| {
-                let seen = method.seen(Promise::Drained);
+        let long_code = match MethodChoice::from_methods(methods(), RequiredPromise::Drained) {
+            MethodChoice::Of(usable) => find_cheapest(&usable).map(|method| {
+                let seen = method.describe_evidence(RequiredPromise::Drained);
                 let why = format!(
                     "it also promises to wait until the code's stores are visible, and {seen}; others leave out what is \
                      still to be written"
                 );
-                recommend(method, &why)
+                recommend_method(method, &why)
             }),
-            Choice::Nothing(why) => short.cheapest().map(|method| {
+            MethodChoice::Nothing(why) => short.cheapest_usable().map(|method| {
                 let why = format!("as for short code, and code which stores seems shorter: {why}");
-                recommend(method, &why)
+                recommend_method(method, &why)
             }),
         };
-        Verdict { executor, short_code, long_code, findings, caveats: Vec::new() }
+        EvaluationVerdict { executor, short_code, long_code, findings, caveats: Vec::new() }
     }
 
     /// Where the machine is emulated no method can be distinguished from another.
-    pub(crate) fn emulated(executor: &'static str) -> Verdict {
-        let (findings, caveats) = (Vec::new(), vec![Caveat::emulated()]);
-        Verdict { executor, short_code: None, long_code: None, findings, caveats }
+    pub(crate) fn for_emulated(executor: &'static str) -> EvaluationVerdict {
+        let (findings, caveats) = (Vec::new(), vec![Caveat::emulated_machine()]);
+        EvaluationVerdict { executor, short_code: None, long_code: None, findings, caveats }
     }
 }
 
 /// What is asked of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Promise {
+enum RequiredPromise {
     /// That it keeps code around it out of its readings on both sides.
     Fenced,
     /// That it waits for stores, too.
     Drained,
 }
 
-impl Promise {
+impl RequiredPromise {
     /// Whether the absence of a fault is part of it.
-    fn covers(self, fault: Fault) -> bool {
-        self == Promise::Drained || fault != Fault::StoresNotDrained
+    fn covers_fault(self, fault: ContaminationFault) -> bool {
+        self == RequiredPromise::Drained || fault != ContaminationFault::StoresNotDrained
     }
 
     /// What such a method is.
-    fn text(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
-            Promise::Fenced => "is fenced on both sides",
-            Promise::Drained => "is fenced on both sides and waits for stores",
+            RequiredPromise::Fenced => "is fenced on both sides",
+            RequiredPromise::Drained => "is fenced on both sides and waits for stores",
         }
     }
 }
 
 /// A method that promises what is asked, was not seen to break that, and is constant.
 #[derive(Clone, Copy)]
-struct Usable<'a> {
-    evaluated: &'a Evaluated,
-    method: &'a Method<'static>,
+struct UsableMethod<'a> {
+    evaluated: &'a MethodEvaluation,
+    method: &'a SampledMethod<'static>,
 }
 
-impl<'a> Usable<'a> {
+impl<'a> UsableMethod<'a> {
     /// The method, or why it is not such a one; none where it does not promise what is asked.
-    fn of(evaluated: &'a Evaluated, asked: Promise) -> Option<Result<Usable<'a>, String>> {
-        let rows = || evaluated.contamination.iter().filter(|row| asked.covers(row.fault));
+    fn from_evaluation(
+        evaluated: &'a MethodEvaluation,
+        asked: RequiredPromise,
+    ) -> Option<Result<UsableMethod<'a>, String>> {
+        let rows = || evaluated.contamination.iter().filter(|row| asked.covers_fault(row.fault));
         if !rows().all(|row| row.promised) {
             return None;
         }
         let name = evaluated.candidate.clock.name;
         if let Some(row) = rows().find(|row| row.verdict == Seen::Broken) {
-            return Some(Err(format!("{name} does not keep out \"{}\"", row.fault.text())));
+            return Some(Err(format!("{name} does not keep out \"{}\"", row.fault.describe())));
         }
         let Some(method) = &evaluated.method else {
             return Some(Err(format!("{name} gave no valid reading")));
         };
-        let why = match method.ergodic_trimmed() {
-            Some(Ergodic::Yes) if method.overhead.is_some() => return Some(Ok(Usable { evaluated, method })),
-            Some(Ergodic::No) => "is not constant between ensembles",
+        let why = match method.trimmed_ergodicity() {
+            Some(ErgodicVerdict::Yes) if method.overhead.is_some() => {
+                return Some(Ok(UsableMethod { evaluated, method }));
+            }
+            Some(ErgodicVerdict::No) => "is not constant between ensembles",
             _ => "can't be told to be constant between ensembles",
         };
         Some(Err(format!("{name} {why}")))
@@ -156,12 +161,12 @@ impl<'a> Usable<'a> {
 
     /// What was seen of what is asked: that nothing speaks against the method, or what one kind of neighbour shows and another
     /// does not confirm.
-    fn seen(&self, asked: Promise) -> String {
+    fn describe_evidence(&self, asked: RequiredPromise) -> String {
         let by_one = |row: &Contamination| {
             let second = row.second.filter(|second| !second.confirms)?;
-            Some(format!("{}: {}, not {}", row.fault.text(), row.neighbour, second.neighbour))
+            Some(format!("{}: {}, not {}", row.fault.describe(), row.neighbour, second.neighbour))
         };
-        let rows = self.evaluated.contamination.iter().filter(|row| asked.covers(row.fault));
+        let rows = self.evaluated.contamination.iter().filter(|row| asked.covers_fault(row.fault));
         let by_one: Vec<String> = rows.filter_map(by_one).collect();
         if by_one.is_empty() {
             return "no neighbour was seen to break that".to_string();
@@ -171,74 +176,74 @@ impl<'a> Usable<'a> {
 }
 
 /// The methods that are what is asked, or why there is none.
-enum Choice<'a> {
-    Of(Vec<Usable<'a>>),
+enum MethodChoice<'a> {
+    Of(Vec<UsableMethod<'a>>),
     Nothing(String),
 }
 
-impl<'a> Choice<'a> {
-    fn among(methods: impl Iterator<Item = &'a Evaluated>, asked: Promise) -> Choice<'a> {
+impl<'a> MethodChoice<'a> {
+    fn from_methods(methods: impl Iterator<Item = &'a MethodEvaluation>, asked: RequiredPromise) -> MethodChoice<'a> {
         let (mut usable, mut unfit) = (Vec::new(), Vec::new());
-        for judged in methods.filter_map(|evaluated| Usable::of(evaluated, asked)) {
+        for judged in methods.filter_map(|evaluated| UsableMethod::from_evaluation(evaluated, asked)) {
             match judged {
                 Ok(method) => usable.push(method),
                 Err(why) => unfit.push(why),
             }
         }
         match (usable.is_empty(), unfit.is_empty()) {
-            (false, _) => Choice::Of(usable),
-            (true, false) => Choice::Nothing(unfit.join("; ")),
+            (false, _) => MethodChoice::Of(usable),
+            (true, false) => MethodChoice::Nothing(unfit.join("; ")),
             (true, true) => {
-                Choice::Nothing(format!("no method that was measured promises that it {}", asked.text()))
+                MethodChoice::Nothing(format!("no method that was measured promises that it {}", asked.describe()))
             }
         }
     }
 
-    fn cheapest(&self) -> Option<Usable<'a>> {
+    fn cheapest_usable(&self) -> Option<UsableMethod<'a>> {
         match self {
-            Choice::Of(usable) => cheapest(usable),
-            Choice::Nothing(_) => None,
+            MethodChoice::Of(usable) => find_cheapest(usable),
+            MethodChoice::Nothing(_) => None,
         }
     }
 }
 
 /// The method with the least overhead. Within a step of the clock they are equals, and the one that is the default on
 /// more machines wins.
-fn cheapest<'a>(methods: &[Usable<'a>]) -> Option<Usable<'a>> {
+fn find_cheapest<'a>(methods: &[UsableMethod<'a>]) -> Option<UsableMethod<'a>> {
     // Of the ensembles, which were taken over seconds.
-    let overhead = |method: &Method| method.trimmed.map_or(f64::INFINITY, |summary| summary.overhead);
-    let step = |method: &Method| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
+    let overhead = |method: &SampledMethod| method.trimmed.map_or(f64::INFINITY, |summary| summary.overhead);
+    let step = |method: &SampledMethod| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
     let least = methods.iter().map(|usable| overhead(usable.method)).fold(f64::INFINITY, f64::min);
-    let equals = methods.iter().filter(|Usable { method, .. }| overhead(method) <= least + step(method));
-    let rank = |clock: &'static Clock| (clock::rank(clock), clock.name);
+    let equals = methods.iter().filter(|UsableMethod { method, .. }| overhead(method) <= least + step(method));
+    let rank = |clock: &'static Clock| (clock::preference_rank(clock), clock.name);
     equals.min_by_key(|usable| rank(usable.evaluated.candidate.clock)).copied()
 }
 
-fn recommend(usable: Usable, why: &str) -> Recommended {
-    let Usable { evaluated, method } = usable;
-    let not_told = |row: &&Contamination| row.promised && row.verdict.happens().is_none();
+fn recommend_method(usable: UsableMethod, why: &str) -> RecommendedMethod {
+    let UsableMethod { evaluated, method } = usable;
+    let not_told = |row: &&Contamination| row.promised && row.verdict.fault_happens().is_none();
     let not_told = evaluated.contamination.iter().filter(not_told).map(|row| row.fault).collect();
     let deviation = method.deviation_cycles().unwrap_or(f64::NAN);
     let many = evaluated.resolution.by_samples.first().and_then(|by| by.rungs.last());
-    Recommended {
+    RecommendedMethod {
         clock: evaluated.candidate.clock.name,
         why: why.to_string(),
         not_told,
-        overhead: method.overhead.map_or(Quantity::refused(Unit::CoreCycles), |overhead| {
-            Quantity::new(overhead, Unit::CoreCycles)
-        }),
+        overhead: method
+            .overhead
+            .map_or(Quantity::refused(Unit::CoreCycles), |overhead| Quantity::new(overhead, Unit::CoreCycles)),
         reading_deviation: deviation,
-        shortest_once: SHARES.map(|share| shortest(deviation, share)),
-        shortest_many: many.map(|rung| ByMany {
+        shortest_once: ERROR_SHARES.map(|share| shortest_cost(deviation, share)),
+        shortest_many: many.map(|rung| ManyReadings {
             readings: rung.readings,
             difference: rung.interleaved,
-            shortest: SHARES.map(|share| shortest(rung.interleaved, share)),
+            shortest: ERROR_SHARES.map(|share| shortest_cost(rung.interleaved, share)),
         }),
     }
 }
 
 /// Promises that a method was seen to break.
-fn broken(evaluated: &Evaluated) -> Vec<String> {
+fn describe_breaches(evaluated: &MethodEvaluation) -> Vec<String> {
     let name = evaluated.candidate.clock.name;
     let of = |row: &Contamination| {
         let cost = row.cost.known()?;
@@ -246,7 +251,7 @@ fn broken(evaluated: &Evaluated) -> Vec<String> {
         let figure = |cost: &Interval| format!("{:.1} ({:.1} to {:.1})", cost.value, cost.low, cost.high);
         Some(format!(
             "{name} promises to keep out \"{}\" and does not: {} core cycles beside {}, {} beside {}",
-            row.fault.text(),
+            row.fault.describe(),
             figure(cost),
             row.neighbour,
             figure(&second.cost?),
@@ -259,65 +264,58 @@ fn broken(evaluated: &Evaluated) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contamination::{FAULTS, Second};
-    use crate::method::Samples;
-    use crate::reader::Size;
-    use crate::resolution::{Effort, resolution};
-    use crate::sampling::{Sampling, Span};
-    use crate::{TestedClock, method::Method};
+    use crate::contamination::{FAULTS, SecondOpinion};
+    use crate::ensemble_reader::SamplingSize;
+    use crate::resolution::{ResolutionEffort, measure_resolution};
+    use crate::sampled_method::SamplingRequest;
+    use crate::sampling::{PairSampler, SamplingSpan};
+    use crate::{TestedClock, sampled_method::SampledMethod};
     use cyclescope_core::machine::fact::Fact;
     use cyclescope_core::random::Random;
-    use cyclescope_measure::ruler::Quiet;
-    use cyclescope_sim::{Scenario, Simulated};
+    use cyclescope_measure::ruler::UnsharedWidth;
+    use cyclescope_sim::{Scenario, SimulatedExecutor};
     use std::time::Duration;
 
-    const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
+    const FEW: ResolutionEffort = ResolutionEffort { time: Duration::from_millis(5), readings: None };
 
     /// A method whose pair takes `overhead` core cycles, with what was seen of its faults.
-    fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> Evaluated {
-        let clock = Clock::named(name).unwrap();
-        let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
-        let tested = TestedClock {
-            clock,
-            executor: "user",
-            ruler,
-            step: 2.0,
-            imul_latency: 3.0,
-            width: None,
-            emulated: false,
-        };
-        let mut machine = Simulated::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
-        let size = Size { ensembles: 8, samples: 2000 };
-        let shape = Sampling::new(&tested).shape(size, 80e-9);
-        let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
-        let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
+    fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> MethodEvaluation {
+        let clock = Clock::find_named(name).unwrap();
+        let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
+        let tested =
+            TestedClock { clock, executor: "user", ruler, step: 2.0, imul_latency: 3.0, width: None, emulated: false };
+        let mut machine = SimulatedExecutor::new(Scenario { step: 2, overhead, ..Scenario::default() }, 1);
+        let size = SamplingSize { ensembles: 8, samples: 2000 };
+        let shape = PairSampler::new(&tested).sampling_shape(size, 80e-9);
+        let span = SamplingSpan { from: Duration::ZERO, until: Duration::from_secs(86_400) };
+        let samples = SamplingRequest { asked: size, shape, span, earlier: UnsharedWidth::default() };
         let mut random = Random::new(2);
-        let method = Method::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
-        let row = |(fault, verdict): (&Fault, Seen)| Contamination {
+        let method = SampledMethod::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
+        let row = |(fault, verdict): (&ContaminationFault, Seen)| Contamination {
             fault: *fault,
-            promised: fault.excluded_by(&clock.promises),
+            promised: fault.is_excluded_by(&clock.promises),
             neighbour: "planted",
             size: None,
-            cost: Fact::Known(Interval::around(9.0, 1.0)),
+            cost: Fact::Known(Interval::with_margin(9.0, 1.0)),
             shared: false,
-            second: (verdict == Seen::Broken).then_some(Second {
+            second: (verdict == Seen::Broken).then_some(SecondOpinion {
                 neighbour: "planted, too",
-                cost: Some(Interval::around(7.0, 1.0)),
+                cost: Some(Interval::with_margin(7.0, 1.0)),
                 confirms: true,
             }),
             verdict,
         };
-        Evaluated {
+        MethodEvaluation {
             candidate: tested.candidate(),
             method: method.unwrap(),
             contamination: FAULTS.iter().zip(seen).map(row).collect(),
-            resolution: resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
+            resolution: measure_resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
             parts: None,
         }
     }
 
-    fn judged(methods: &[Evaluated]) -> Verdict {
-        Verdict::of(methods, "user")
+    fn judged(methods: &[MethodEvaluation]) -> EvaluationVerdict {
+        EvaluationVerdict::from_methods(methods, "user")
     }
 
     const FENCED: [Seen; 5] = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Visible];
@@ -341,9 +339,8 @@ mod tests {
     #[test]
     fn among_equals_the_usual_one_wins() {
         for order in [["rdtscp-lfence", "lfence-rdtsc-lfence"], ["lfence-rdtsc-lfence", "rdtscp-lfence"]] {
-            let verdict = judged(
-                &order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)),
-            );
+            let verdict =
+                judged(&order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)));
             assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
             // Nothing drains, so there is nothing better for long code.
             let long_code = verdict.long_code.unwrap();
@@ -359,15 +356,11 @@ mod tests {
         let broken = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Broken];
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, broken));
         assert_eq!(found.clock, "lfence-rdtsc-lfence");
-        assert!(
-            found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""),
-            "{}",
-            found.why
-        );
+        assert!(found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""), "{}", found.why);
         // That it can't be told whether a method is constant does not say that it is not.
         let mut varying = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         let summary = varying.method.as_mut().unwrap().trimmed.as_mut().unwrap();
-        summary.ergodic = Ergodic::DependsOnShare;
+        summary.ergodic = ErgodicVerdict::DependsOnShare;
         let found = long_code(varying);
         assert!(found.why.contains("can't be told to be constant"), "{}", found.why);
         let mut silent = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
@@ -377,7 +370,7 @@ mod tests {
         let open = [Seen::Kept, Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Unclear];
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, open));
         assert_eq!(found.clock, "mfence-lfence-rdtsc");
-        assert_eq!(found.not_told, [Fault::BodyUnfinished, Fault::StoresNotDrained]);
+        assert_eq!(found.not_told, [ContaminationFault::BodyUnfinished, ContaminationFault::StoresNotDrained]);
     }
 
     #[test]
@@ -386,8 +379,8 @@ mod tests {
             let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Kept];
             let mut method = evaluated("mfence-lfence-rdtsc", 100.0, open);
             method.contamination[1].second =
-                confirms.map(|confirms| Second { neighbour: "planted, too", cost: None, confirms });
-            let Verdict { short_code, long_code, .. } = judged(&[method]);
+                confirms.map(|confirms| SecondOpinion { neighbour: "planted, too", cost: None, confirms });
+            let EvaluationVerdict { short_code, long_code, .. } = judged(&[method]);
             [short_code, long_code].map(|code| code.unwrap().why)
         };
         assert!(why(None).iter().all(|why| why.contains("and no neighbour was seen to break that;")));
@@ -401,15 +394,11 @@ mod tests {
     fn a_broken_promise_is_a_finding_and_an_open_one_is_named() {
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
         let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Visible];
-        let verdict =
-            judged(&[evaluated("lfence-rdtsc-lfence", 50.0, broken), evaluated("rdtscp-lfence", 60.0, open)]);
-        assert!(
-            verdict.findings[0]
-                .starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\"")
-        );
+        let verdict = judged(&[evaluated("lfence-rdtsc-lfence", 50.0, broken), evaluated("rdtscp-lfence", 60.0, open)]);
+        assert!(verdict.findings[0].starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\""));
         let recommended = verdict.short_code.unwrap();
         assert_eq!(recommended.clock, "rdtscp-lfence");
-        assert_eq!(recommended.not_told, [Fault::BodyStartedEarly]);
+        assert_eq!(recommended.not_told, [ContaminationFault::BodyStartedEarly]);
         assert!(
             verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles beside planted, 7.0"),
             "{:?}",
@@ -425,7 +414,7 @@ mod tests {
         in_ring_0.candidate.executor = "kernel";
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
         let methods = [evaluated("lfence-rdtsc-lfence", 50.0, broken), in_ring_0];
-        let [user, kernel] = ["user", "kernel"].map(|executor| Verdict::of(&methods, executor));
+        let [user, kernel] = ["user", "kernel"].map(|executor| EvaluationVerdict::from_methods(&methods, executor));
         assert!(user.short_code.is_none() && user.findings.len() == 2, "{:?}", user.findings);
         assert_eq!(kernel.short_code.unwrap().clock, "rdtscp-lfence");
         assert!(kernel.executor == "kernel" && kernel.findings.is_empty());

@@ -2,38 +2,38 @@
 //!
 //! The tests stand in a file of their own and wait for each other: what runs on a sibling changes what they measure.
 
-use cyclescope_code::clock::{Clock, Step};
+use cyclescope_code::clock::{Clock, ClockStep};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;
 use cyclescope_evaluate::TestedClock;
 use cyclescope_evaluate::contamination::{
-    Contamination, FAULTS, Fault, TOLERANCE_CYCLES, Verdict, contamination,
+    Contamination, ContaminationFault, FAULTS, PromiseVerdict, TOLERANCE_CYCLES, measure_contamination,
 };
-use cyclescope_exec::user::{User, UserOptions, capabilities};
-use cyclescope_measure::imul_latency;
-use cyclescope_run::Request;
+use cyclescope_exec::user::{UserExecutor, UserOptions, user_capabilities};
+use cyclescope_measure::resolve_imul_latency;
+use cyclescope_run::RunRequest;
 use std::arch::asm;
 use std::sync::atomic::AtomicU64;
 use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
-const LEADING: Fault = Fault::LeadingUnfinished;
-const EARLY: Fault = Fault::BodyStartedEarly;
-const UNFINISHED: Fault = Fault::BodyUnfinished;
-const FOLLOWING: Fault = Fault::FollowingInTheWay;
-const STORES: Fault = Fault::StoresNotDrained;
+const LEADING: ContaminationFault = ContaminationFault::LeadingUnfinished;
+const EARLY: ContaminationFault = ContaminationFault::BodyStartedEarly;
+const UNFINISHED: ContaminationFault = ContaminationFault::BodyUnfinished;
+const FOLLOWING: ContaminationFault = ContaminationFault::FollowingInTheWay;
+const STORES: ContaminationFault = ContaminationFault::StoresNotDrained;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn named(name: &str) -> Clock {
-    *Clock::named(name).expect("the clock exists")
+    *Clock::find_named(name).expect("the clock exists")
 }
 
 /// Steps with one fence left out: that instruction is missing from the emitted bytes.
-fn without(steps: &'static [Step], fence: usize) -> &'static [Step] {
+fn without(steps: &'static [ClockStep], fence: usize) -> &'static [ClockStep] {
     let mut steps = steps.to_vec();
     let removed = steps.remove(fence);
-    assert!(matches!(removed, Step::Lfence | Step::Mfence), "{removed:?} is no fence");
+    assert!(matches!(removed, ClockStep::Lfence | ClockStep::Mfence), "{removed:?} is no fence");
     Vec::leak(steps)
 }
 
@@ -99,7 +99,7 @@ fn drain<const LINES: u32>() -> u32 {
 
 /// What happens on this core to a reading that nothing holds back, by plain readings: RDTSC does not wait for a chain, and
 /// LFENCE, which waits for all else, not for stores. The study must see it, too.
-static SHOWN: LazyLock<Vec<Fault>> = LazyLock::new(|| {
+static SHOWN: LazyLock<Vec<ContaminationFault>> = LazyLock::new(|| {
     let [bare, fenced] = median(chain);
     let [none, one] = median(|| [drain::<0>(), drain::<1>()]);
     let early = if 2 * bare < fenced { &[LEADING, UNFINISHED][..] } else { &[] };
@@ -110,12 +110,12 @@ static SHOWN: LazyLock<Vec<Fault>> = LazyLock::new(|| {
 /// Requires that these faults happen, and no other but those that may. Measures again until there has been a verdict on
 /// each, for something else may work on this machine at the moment; a wrong one fails at once.
 #[track_caller]
-fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
+fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[ContaminationFault]) {
     const ATTEMPTS: u64 = 20;
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let machine = Machine::detect();
-    if let Err(refused) = capabilities(&machine).require(clock, &machine) {
-        cyclescope_skipped::skipped(refused);
+    if let Err(refused) = user_capabilities(&machine).require_clock(clock, &machine) {
+        cyclescope_skipped::report_skipped(refused);
         return;
     }
     // What nothing promises happens where the core likes it: on cores that were looked at it must be found, on others what
@@ -123,33 +123,32 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     let core = machine.cpu.microarchitecture.known();
     let looked_at = core.is_some_and(|core| LOOKED_AT.contains(&core.name));
     let all = [must, may].concat();
-    let shown: Vec<Fault> = must.iter().copied().filter(|fault| SHOWN.contains(fault)).collect();
-    let rest: Vec<Fault> = all.iter().copied().filter(|fault| !shown.contains(fault)).collect();
+    let shown: Vec<ContaminationFault> = must.iter().copied().filter(|fault| SHOWN.contains(fault)).collect();
+    let rest: Vec<ContaminationFault> = all.iter().copied().filter(|fault| !shown.contains(fault)).collect();
     let (must, may) = if looked_at { (must, may) } else { (&shown[..], &rest[..]) };
     if !looked_at {
         let what = "does beside its promises, but for";
-        cyclescope_skipped::left_out(format_args!("what {} {what} {shown:?}", machine.cpu.name()));
+        cyclescope_skipped::report_left_out(format_args!("what {} {what} {shown:?}", machine.cpu.name()));
     }
-    let step = clock.step(&machine.tsc);
+    let step = clock.reading_step(&machine.tsc);
     let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
     let width = adders.map(cyclescope_measure::ruler::sentinel_width);
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
-    let plan = Request::default().plan(&capabilities(&machine), &machine).expect("a timing method works");
-    let imul_latency = imul_latency(&mut user, &plan).expect("the ruler runs");
-    let mut open: Vec<Fault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
+    let mut user = UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+    let plan = RunRequest::default().make_plan(&user_capabilities(&machine), &machine).expect("a timing method works");
+    let imul_latency = resolve_imul_latency(&mut user, &plan).expect("the ruler runs");
+    let mut open: Vec<ContaminationFault> = FAULTS.into_iter().filter(|fault| !may.contains(fault)).collect();
     let mut last: Vec<Contamination> = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let tested =
-            TestedClock { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
+        let tested = TestedClock { clock, executor: "user", ruler: clock, step, imul_latency, width, emulated: false };
         let (time, mut random) = (Duration::from_millis(300), Random::new(attempt));
-        let rows = contamination(&mut user, &tested, time, &mut random).expect("code that ends");
+        let rows = measure_contamination(&mut user, &tested, time, &mut random).expect("code that ends");
         for row in rows.iter().filter(|row| !may.contains(&row.fault)) {
             let wrong = Some(!must.contains(&row.fault));
-            assert_ne!(row.verdict.happens(), wrong, "{:?} {:?}: {row:#?}", clock.start, clock.end);
+            assert_ne!(row.verdict.fault_happens(), wrong, "{:?} {:?}: {row:#?}", clock.start, clock.end);
         }
-        open.retain(|fault| rows.iter().any(|row| row.fault == *fault && row.verdict == Verdict::Unclear));
+        open.retain(|fault| rows.iter().any(|row| row.fault == *fault && row.verdict == PromiseVerdict::Unclear));
         if open.is_empty() {
             return;
         }
@@ -157,11 +156,10 @@ fn assert_faults(clock: &Clock, must: &[Fault], may: &[Fault]) {
     }
     // Six seconds beside so much other work that no interval was narrow: that is no verdict either way.
     last.retain(|row| open.contains(&row.fault));
-    let disturbed = |row: &Contamination| {
-        row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES)
-    };
+    let disturbed =
+        |row: &Contamination| row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES);
     assert!(last.iter().all(disturbed), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
-    cyclescope_skipped::skipped("too much else runs on this machine");
+    cyclescope_skipped::report_skipped("too much else runs on this machine");
 }
 
 #[test]
@@ -179,7 +177,7 @@ fn cores_that_were_looked_at_have_names_and_show_what_plain_readings_see() {
     let core = core.map(|core| core.name);
     match core.filter(|core| LOOKED_AT.contains(core)) {
         Some(core) => assert_eq!(*SHOWN, [LEADING, UNFINISHED, STORES], "{core}"),
-        None => cyclescope_skipped::left_out("nobody has looked at this core"),
+        None => cyclescope_skipped::report_left_out("nobody has looked at this core"),
     }
 }
 

@@ -3,10 +3,10 @@
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;
 use cyclescope_evaluate::TestedClock;
-use cyclescope_evaluate::resolution::{Body, Effort, TIME, resolution};
-use cyclescope_exec::user::{User, UserOptions, capabilities};
-use cyclescope_measure::imul_latency;
-use cyclescope_run::Request;
+use cyclescope_evaluate::resolution::{RESOLUTION_TIME, ResolutionEffort, StaircaseBody, measure_resolution};
+use cyclescope_exec::user::{UserExecutor, UserOptions, user_capabilities};
+use cyclescope_measure::resolve_imul_latency;
+use cyclescope_run::RunRequest;
 
 /// Ticks of a step beyond which it takes too many readings for a test to tell one addition from the next: their number grows
 /// with its square. The simulated machine has coarser ones.
@@ -21,15 +21,15 @@ const NARROW: f64 = 0.02;
 fn one_addition_is_one_cycle_and_is_resolved() {
     let machine = Machine::detect();
     let cpu = machine.target_cpu() as usize;
-    let plan = match Request::default().plan(&capabilities(&machine), &machine) {
+    let plan = match RunRequest::default().make_plan(&user_capabilities(&machine), &machine) {
         Ok(plan) => plan,
-        Err(refused) => return cyclescope_skipped::skipped(refused),
+        Err(refused) => return cyclescope_skipped::report_skipped(refused),
     };
-    let mut executor = match User::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
+    let mut executor = match UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }) {
         Ok(executor) => executor,
-        Err(error) => return cyclescope_skipped::skipped(error),
+        Err(error) => return cyclescope_skipped::report_skipped(error),
     };
-    let imul_latency = imul_latency(&mut executor, &plan).expect("it runs");
+    let imul_latency = resolve_imul_latency(&mut executor, &plan).expect("it runs");
     let tested = TestedClock {
         clock: plan.clock,
         executor: "user",
@@ -40,18 +40,18 @@ fn one_addition_is_one_cycle_and_is_resolved() {
         emulated: false,
     };
     let coarse = plan.step > COARSE;
-    let time = if coarse { TIME } else { TIME.mul_f64((plan.step / 2.0).powi(2).max(1.0)) };
+    let time = if coarse { RESOLUTION_TIME } else { RESOLUTION_TIME.mul_f64((plan.step / 2.0).powi(2).max(1.0)) };
     let mut unresolved = Vec::new();
     for seed in 0..ATTEMPTS {
-        let found = resolution(
+        let found = measure_resolution(
             &mut executor,
             &tested,
-            Effort { time, readings: None },
+            ResolutionEffort { time, readings: None },
             &mut Random::new(seed),
             &mut |_| Ok(()),
         )
         .expect("it runs");
-        let adds = found.staircase(Body::Adds).expect("both staircases");
+        let adds = found.staircase(StaircaseBody::Adds).expect("both staircases");
         let Some(slope) = adds.slope.filter(|slope| !adds.shared && slope.half_width() <= NARROW) else {
             continue;
         };
@@ -59,9 +59,7 @@ fn one_addition_is_one_cycle_and_is_resolved() {
         let readings = found.by_samples.iter().all(|pair| pair.one_cycle_from.is_some());
         if coarse {
             let step = plan.step;
-            return cyclescope_skipped::left_out(format_args!(
-                "a step of {step} ticks takes too many readings"
-            ));
+            return cyclescope_skipped::report_left_out(format_args!("a step of {step} ticks takes too many readings"));
         }
         if adds.neighbours.is_some_and(|neighbours| neighbours.resolved) && readings {
             return;
@@ -69,5 +67,5 @@ fn one_addition_is_one_cycle_and_is_resolved() {
         unresolved.push((adds.neighbours, readings));
     }
     assert!(unresolved.is_empty(), "{unresolved:?}");
-    cyclescope_skipped::skipped("too much else runs on this machine");
+    cyclescope_skipped::report_skipped("too much else runs on this machine");
 }

@@ -2,7 +2,7 @@
 
 use super::layout::Layout;
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::memory::ProgramMemory;
 use std::time::Duration;
 
 /// Programs to run together, interleaved, in several layouts.
@@ -17,7 +17,7 @@ pub struct Batch {
     /// Layouts in the order in which they run.
     pub layouts: Vec<Layout>,
     /// Memory areas and initial vector registers of the programs.
-    pub memory: Memory,
+    pub memory: ProgramMemory,
     /// Largest number of iterations of a one-cycle loop that delays each call; the number is drawn at random, 1 at
     /// least. The delay prevents that programs synchronize with the steps of a clock, so it has to span some steps.
     pub delay: u32,
@@ -26,7 +26,7 @@ pub struct Batch {
 }
 
 /// A delay for clocks of any step: several times the step of all time stamp counters measured, which is 10 ns.
-pub const DELAY: u32 = 128;
+pub const DEFAULT_DELAY: u32 = 128;
 
 impl Batch {
     /// Calls in a round, the same in every layout.
@@ -93,7 +93,7 @@ impl CounterProgress {
     }
 
     /// The sum of both.
-    pub fn and(self, other: CounterProgress) -> CounterProgress {
+    pub fn combine(self, other: CounterProgress) -> CounterProgress {
         CounterProgress {
             tsc: self.tsc.wrapping_add(other.tsc),
             aperf: self.aperf.wrapping_add(other.aperf),

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The privilege level that code runs at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ring {
+pub enum PrivilegeRing {
     /// Ring 0, the kernel's: privileged instructions run.
     Zero,
     /// Ring 3, that of processes.
@@ -24,7 +24,7 @@ pub enum Ring {
 /// Origin of the durations that an executor returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Timing {
+pub enum TimingOrigin {
     /// A core runs the code.
     Real,
     /// A model computes them, and defines their true values.
@@ -33,16 +33,16 @@ pub enum Timing {
     Emulated,
 }
 
-impl Timing {
+impl TimingOrigin {
     /// Timing of code that this machine runs itself.
-    pub fn on(machine: &Machine) -> Timing {
-        if machine.is_emulated() { Timing::Emulated } else { Timing::Real }
+    pub fn from_machine(machine: &Machine) -> TimingOrigin {
+        if machine.is_emulated() { TimingOrigin::Emulated } else { TimingOrigin::Real }
     }
 }
 
 /// Why an executor can't do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lack {
+pub struct MissingCapability {
     /// Reason, as a clause about the timing method that needs the capability.
     pub why: &'static str,
     /// What the user can do about it.
@@ -51,19 +51,19 @@ pub struct Lack {
 
 /// Whether programs can read the core-cycles counter with RDPMC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CycleCounter {
+pub enum CounterAvailability {
     /// Yes.
     Offered,
     /// If the system lets a process count. The system is asked only when a method needs the counter: the first event
     /// that a system opens makes its kernel wait for all CPUs, 4 to 11 ms on a two-CPU VM.
     AskSystem,
     /// No.
-    Lacking(Lack),
+    Lacking(MissingCapability),
 }
 
 /// Memory that an executor has for programs and their data.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Room {
+pub struct ExecutorMemory {
     /// Bytes of the code arena.
     pub arena: usize,
     /// Bytes of each memory area that programs get.
@@ -76,73 +76,73 @@ pub struct Capabilities {
     /// The executor's name in records and on the command line.
     pub executor: &'static str,
     /// Ring that its code runs in.
-    pub ring: Ring,
+    pub ring: PrivilegeRing,
     /// Origin of its durations.
-    pub timing: Timing,
+    pub timing: TimingOrigin,
     /// Whether programs can call functions of the system's library.
-    pub library: Result<(), Lack>,
+    pub library: Result<(), MissingCapability>,
     /// Whether programs can write control registers.
-    pub control_registers: Result<(), Lack>,
+    pub control_registers: Result<(), MissingCapability>,
     /// The core-cycles counter, as RDPMC reads it.
-    pub cycle_counter: CycleCounter,
+    pub cycle_counter: CounterAvailability,
     /// Whether APERF and MPERF are read around the programs of a batch ([`Executor::progress`](super::Executor));
     /// unknown before the executor is opened.
     pub aperf: Fact<bool>,
     /// Memory for code and data; unknown before the executor is opened where it is not always the same.
-    pub room: Fact<Room>,
+    pub room: Fact<ExecutorMemory>,
 }
 
 impl Capabilities {
     /// Whether privileged instructions run.
     pub fn is_privileged(&self) -> bool {
-        self.ring == Ring::Zero
+        self.ring == PrivilegeRing::Zero
     }
 
     /// Whether the processor is emulated, so that there are no figures in core cycles.
     pub fn is_emulated(&self) -> bool {
-        self.timing == Timing::Emulated
+        self.timing == TimingOrigin::Emulated
     }
 
     /// Whether a timing method works for programs of this executor on its machine: the one place that decides it. Where
     /// it does not, the reason and the remedy.
-    pub fn require(&self, clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
+    pub fn require_clock(&self, clock: &Clock, machine: &Machine) -> Result<(), Unavailable> {
         let unavailable = |why: &str, remedy: &str| Unavailable {
             what: format!("clock {}", clock.name),
             why: why.to_string(),
             remedy: remedy.to_string(),
         };
-        let lacking = |lack: Lack| unavailable(lack.why, lack.remedy);
+        let lacking = |lack: MissingCapability| unavailable(lack.why, lack.remedy);
         if clock.needs_ring0() {
             self.control_registers.map_err(lacking)?;
         }
-        if clock.calls() {
+        if clock.calls_system() {
             self.library.map_err(lacking)?;
         }
-        if let (true, CycleCounter::Lacking(lack)) = (clock.reads_counter(), self.cycle_counter) {
+        if let (true, CounterAvailability::Lacking(lack)) = (clock.reads_counter(), self.cycle_counter) {
             return Err(lacking(lack));
         }
         if clock.counts == Unit::TscTicks {
             machine.tsc.require()?;
         }
-        if clock.reads_counter() && self.cycle_counter == CycleCounter::AskSystem {
+        if clock.reads_counter() && self.cycle_counter == CounterAvailability::AskSystem {
             require_rdpmc(&machine.features, &machine.files)?;
         }
         machine
             .features
-            .require(&clock.features())
+            .require(&clock.required_features())
             .map_err(|error| unavailable(&error.why, "choose another clock (--clock list)"))
     }
 
     /// Each timing method, with the reason where it does not work.
-    pub fn clocks(&self, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
-        clock::ALL.iter().map(|clock| (clock, self.require(clock, machine))).collect()
+    pub fn check_clocks(&self, machine: &Machine) -> Vec<(&'static Clock, Result<(), Unavailable>)> {
+        clock::ALL_CLOCKS.iter().map(|clock| (clock, self.require_clock(clock, machine))).collect()
     }
 
     /// The default timing method.
     pub fn default_clock(&self, machine: &Machine) -> Result<&'static Clock, Unavailable> {
         let mut refused = None;
-        for clock in clock::preferred(&machine.features) {
-            match self.require(clock, machine) {
+        for clock in clock::preferred_clocks(&machine.features) {
+            match self.require_clock(clock, machine) {
                 Ok(()) => return Ok(clock),
                 Err(error) => refused = Some(error),
             }
@@ -157,38 +157,38 @@ mod tests {
     use super::*;
 
     fn clock(name: &str) -> &'static Clock {
-        Clock::named(name).expect("the method exists")
+        Clock::find_named(name).expect("the method exists")
     }
 
     #[test]
     fn a_privileged_method_needs_ring_0() {
         let (machine, cr0) = (Machine::detect(), clock("cpuid-rdtsc-cr0-rdtsc"));
-        let refused = user::capabilities(&machine).require(cr0, &machine).unwrap_err();
+        let refused = user::user_capabilities(&machine).require_clock(cr0, &machine).unwrap_err();
         assert!(refused.why.contains("ring 0") && refused.remedy.contains("--executor kernel"));
         assert_eq!(refused.what, "clock cpuid-rdtsc-cr0-rdtsc");
-        let ring_0 = kernel::capabilities(&machine);
+        let ring_0 = kernel::kernel_capabilities(&machine);
         if machine.tsc.require().is_ok() {
-            assert_eq!(ring_0.require(cr0, &machine), Ok(()));
+            assert_eq!(ring_0.require_clock(cr0, &machine), Ok(()));
         }
     }
 
     #[test]
     fn what_a_process_has_ring_0_has_not() {
         let machine = Machine::detect();
-        let ring_0 = kernel::capabilities(&machine);
+        let ring_0 = kernel::kernel_capabilities(&machine);
         for (name, word) in [("clock-gettime", "library"), ("rdpmc", "counter")] {
-            let refused = ring_0.require(clock(name), &machine).unwrap_err();
+            let refused = ring_0.require_clock(clock(name), &machine).unwrap_err();
             assert!(refused.why.contains(word) && !refused.remedy.is_empty(), "{refused}");
         }
-        let user = user::capabilities(&machine);
-        assert_eq!(user.require(clock("clock-gettime"), &machine), Ok(()));
+        let user = user::user_capabilities(&machine);
+        assert_eq!(user.require_clock(clock("clock-gettime"), &machine), Ok(()));
     }
 
     #[test]
     fn an_emulated_processor_has_no_core_cycles() {
         let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
-        let hypervisor = Some(cyclescope_core::machine::cpu::Hypervisor { signature, name });
+        let hypervisor = Some(cyclescope_core::machine::processor::Hypervisor { signature, name });
         let machine = Machine { hypervisor, ..Machine::detect() };
-        assert!(user::capabilities(&machine).is_emulated() && kernel::capabilities(&machine).is_emulated());
+        assert!(user::user_capabilities(&machine).is_emulated() && kernel::kernel_capabilities(&machine).is_emulated());
     }
 }

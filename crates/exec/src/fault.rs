@@ -29,9 +29,9 @@ pub struct FaultReport {
 
 /// Position of the saved instruction pointer relative to the instruction, by the kind of exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Saved {
+pub(super) enum SavedIpPosition {
     /// At the instruction: a fault (Intel SDM vol. 3A, 6.5; AMD APM vol. 2, 8.1).
-    At,
+    AtInstruction,
     /// Behind the instruction: a trap such as INT3, INT n and a single step, and a refused system call.
     Behind,
     /// A debug exception that is no single step: INT1. Both manuals call it a trap (Intel SDM vol. 2, INT1; AMD APM
@@ -46,9 +46,9 @@ pub(super) enum Saved {
 ///
 /// An INT1 on both sides of the saved instruction pointer means the first: control reaches the second only through it.
 /// A jump between the two is not seen.
-pub(super) fn find(
+pub(super) fn locate_fault(
     at: usize,
-    saved: Saved,
+    saved: SavedIpPosition,
     programs: &[Program],
     layouts: &[Layout],
 ) -> Option<(usize, u32, usize)> {
@@ -68,16 +68,16 @@ pub(super) fn find(
         Decoder::new(64, code, DecoderOptions::NONE).decode().mnemonic() == Mnemonic::Int1
     };
     let (program, code, offset) = match saved {
-        Saved::At => this(),
-        Saved::Behind => previous(),
-        Saved::AroundInt1 => previous().filter(is_int1).or_else(|| this().filter(is_int1)).or_else(previous),
+        SavedIpPosition::AtInstruction => this(),
+        SavedIpPosition::Behind => previous(),
+        SavedIpPosition::AroundInt1 => previous().filter(is_int1).or_else(|| this().filter(is_int1)).or_else(previous),
     }?;
     Some((program, code, code as usize + offset))
 }
 
 /// Where the part of a program around an offset starts, and the name of that part.
-fn part(program: &Program, offset: usize) -> (usize, &'static str) {
-    let body = program.body();
+fn find_program_part(program: &Program, offset: usize) -> (usize, &'static str) {
+    let body = program.body_range();
     let copies = body.start + program.snippet().len() * program.copies();
     if offset >= copies {
         (copies, "behind the snippet")
@@ -91,7 +91,7 @@ fn part(program: &Program, offset: usize) -> (usize, &'static str) {
 
 /// The start of the instruction that ends at an offset.
 fn instruction_before(program: &Program, end: usize) -> usize {
-    let (start, _) = part(program, end - 1);
+    let (start, _) = find_program_part(program, end - 1);
     let mut decoder = Decoder::new(64, &program.code()[start..], DecoderOptions::NONE);
     while decoder.can_decode() {
         let at = start + decoder.position();
@@ -104,8 +104,8 @@ fn instruction_before(program: &Program, end: usize) -> usize {
 }
 
 /// The instruction at an offset in a program, as text, with a remark and its place.
-pub(super) fn describe(program: &Program, offset: usize, more: &str) -> Option<String> {
-    let (start, called) = part(program, offset);
+pub(super) fn describe_instruction(program: &Program, offset: usize, more: &str) -> Option<String> {
+    let (start, called) = find_program_part(program, offset);
     let bytes = program.code().get(offset..)?;
     let mut decoder = Decoder::with_ip(64, bytes, (offset - start) as u64, DecoderOptions::NONE);
     let instruction = decoder.decode();
@@ -125,29 +125,29 @@ pub(super) fn describe(program: &Program, offset: usize, more: &str) -> Option<S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Placed;
+    use crate::PlacedProgram;
     use cyclescope_code::clock::Clock;
-    use cyclescope_code::program::Recipe;
+    use cyclescope_code::program::ProgramRecipe;
 
     /// The place of a program in the arena.
     const PLACE: usize = 4096;
 
     /// The offset in the snippet of the instruction that is named for a saved address `at` bytes behind the snippet's
     /// start.
-    fn named(snippet: &[u8], at: usize, saved: Saved) -> usize {
-        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
-        let program = Recipe { snippet, copies: 2, ..Recipe::empty(clock) }.build();
-        let body = PLACE + program.body().start;
-        let code = vec![Placed { program: 0, offset: PLACE as u32 }];
+    fn named(snippet: &[u8], at: usize, saved: SavedIpPosition) -> usize {
+        let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
+        let program = ProgramRecipe { snippet, copies: 2, ..ProgramRecipe::empty(clock) }.build();
+        let body = PLACE + program.body_range().start;
+        let code = vec![PlacedProgram { program: 0, offset: PLACE as u32 }];
         let layouts = [Layout { code, round: Vec::new(), data: Default::default(), seed: 0 }];
-        let (program, place, start) = find(body + at, saved, &[program], &layouts).unwrap();
+        let (program, place, start) = locate_fault(body + at, saved, &[program], &layouts).unwrap();
         assert_eq!((program, place as usize), (0, PLACE));
         start - body
     }
 
     #[test]
     fn int1_is_named_wherever_its_address_was_saved() {
-        let both = |snippet: &[u8], this, next| [this, next].map(|at| named(snippet, at, Saved::AroundInt1));
+        let both = |snippet: &[u8], this, next| [this, next].map(|at| named(snippet, at, SavedIpPosition::AroundInt1));
         // nop; int1; nop
         assert_eq!(both(&[0x90, 0xf1, 0x90], 1, 2), [1, 1]);
         // nop; int1: the next instruction is the next copy's.
@@ -161,18 +161,18 @@ mod tests {
         // int1; mov al, 0xf1
         assert_eq!(both(&[0xf1, 0xb0, 0xf1], 0, 1), [0, 0]);
         // Without an INT1 it is the trap that the manuals describe.
-        assert_eq!(named(&[0x90, 0x31, 0xc0], 1, Saved::AroundInt1), 0);
+        assert_eq!(named(&[0x90, 0x31, 0xc0], 1, SavedIpPosition::AroundInt1), 0);
     }
 
     #[test]
     fn traps_name_the_instruction_before_and_faults_the_one_at_the_address() {
         // nop; int3; nop
-        assert_eq!(named(&[0x90, 0xcc, 0x90], 2, Saved::Behind), 1);
+        assert_eq!(named(&[0x90, 0xcc, 0x90], 2, SavedIpPosition::Behind), 1);
         // mov eax, 4; syscall
-        assert_eq!(named(&[0xb8, 4, 0, 0, 0, 0x0f, 0x05], 7, Saved::Behind), 5);
+        assert_eq!(named(&[0xb8, 4, 0, 0, 0, 0x0f, 0x05], 7, SavedIpPosition::Behind), 5);
         // nop; int1: a single step that ends before INT1 is the step of the NOP.
-        assert_eq!(named(&[0x90, 0xf1], 1, Saved::Behind), 0);
+        assert_eq!(named(&[0x90, 0xf1], 1, SavedIpPosition::Behind), 0);
         // int1; ud2: a fault behind INT1, which something jumped over.
-        assert_eq!(named(&[0xf1, 0x0f, 0x0b], 1, Saved::At), 1);
+        assert_eq!(named(&[0xf1, 0x0f, 0x0b], 1, SavedIpPosition::AtInstruction), 1);
     }
 }

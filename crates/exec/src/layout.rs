@@ -2,7 +2,7 @@
 
 /// A program's place in a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Placed {
+pub struct PlacedProgram {
     /// Index of the program in the batch.
     pub program: usize,
     /// Offset in the executor's code arena, in bytes.
@@ -13,11 +13,11 @@ pub struct Placed {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Layout {
     /// Programs that this layout uses, with their places.
-    pub code: Vec<Placed>,
+    pub code: Vec<PlacedProgram>,
     /// Calls of one round, in order.
-    pub round: Vec<Call>,
+    pub round: Vec<ProgramCall>,
     /// Displacement of each area's register in bytes from the pointer that the memory defines, one for each area,
-    /// within [`Memory::shifts`](cyclescope_code::program::memory::Memory::shifts).
+    /// within [`Memory::shifts`](cyclescope_code::program::memory::ProgramMemory::allowed_shifts).
     pub data: Vec<i32>,
     /// Seed of the delays between calls.
     pub seed: u64,
@@ -25,7 +25,7 @@ pub struct Layout {
 
 /// One call of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Call {
+pub struct ProgramCall {
     /// Index in [`Layout::code`].
     pub place: usize,
     /// Value of R15 at the entry of a looped body.

@@ -2,14 +2,14 @@
 
 #![warn(unreachable_pub)]
 
+mod background_code;
 mod batch;
 mod capabilities;
-mod companion;
-mod contract;
+mod executor;
+mod executor_list;
 mod fault;
 pub mod kernel;
 mod layout;
-mod list;
 mod lock;
 mod offer;
 mod placement;
@@ -17,16 +17,18 @@ mod remote;
 mod secret;
 pub mod user;
 
-pub use batch::{Batch, CounterProgress, DELAY, ObtainedPages, PlacedArea, Sample};
-pub use capabilities::{Capabilities, CycleCounter, Lack, Ring, Room, Timing};
-pub use companion::Companion;
-pub use contract::Executor;
-pub use contract::real_time;
+pub use background_code::BackgroundCode;
+pub use batch::{Batch, CounterProgress, DEFAULT_DELAY, ObtainedPages, PlacedArea, Sample};
+pub use capabilities::{
+    Capabilities, CounterAvailability, ExecutorMemory, MissingCapability, PrivilegeRing, TimingOrigin,
+};
+pub use executor::Executor;
+pub use executor::real_time;
+pub use executor_list::{DEFAULT_OFFER, EXECUTOR_OFFERS};
 pub use fault::FaultReport;
-pub use layout::{Call, Layout, Placed};
-pub use list::{ALL, DEFAULT};
+pub use layout::{Layout, PlacedProgram, ProgramCall};
 pub use lock::{CpuLock, LockState};
-pub use offer::closed;
-pub use offer::{Offer, Open, OpenError, OpenOptions, Opened};
-pub use remote::{Ran, Remote, Repeated};
-use secret::random;
+pub use offer::failing_opener;
+pub use offer::{ExecutorOffer, ExecutorOpener, OpenError, OpenOptions, OpenResult};
+pub use remote::{RemoteExecutor, RemoteOutcome, RepeatingBatch};
+use secret::draw_secret;

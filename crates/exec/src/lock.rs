@@ -28,7 +28,7 @@ pub enum LockState {
 
 impl LockState {
     /// Whether no other run of this library used the CPU.
-    pub fn exclusive(&self) -> Fact<bool> {
+    pub fn is_exclusive(&self) -> Fact<bool> {
         match self {
             LockState::Taken => Fact::Known(true),
             LockState::Busy => Fact::Known(false),
@@ -47,21 +47,21 @@ pub struct CpuLock {
 }
 
 /// Replaces a deadline that is too long for `Instant`.
-const LONGEST: Duration = Duration::from_secs(1 << 30);
+const LONGEST_DEADLINE: Duration = Duration::from_secs(1 << 30);
 
 /// The moment at which a deadline that starts now ends.
-pub(super) fn until(deadline: Duration) -> Instant {
+pub(super) fn end_of_deadline(deadline: Duration) -> Instant {
     let now = Instant::now();
-    now.checked_add(deadline).unwrap_or(now + LONGEST)
+    now.checked_add(deadline).unwrap_or(now + LONGEST_DEADLINE)
 }
 
 /// Interval at which a waiting run tries the lock again.
-const POLL: Duration = Duration::from_micros(200);
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 impl CpuLock {
     /// The lock of a CPU, not yet held; batches wait for it for `patience`.
     pub fn open(cpu: usize, patience: Duration) -> CpuLock {
-        let files = open_files(cpu);
+        let files = open_lock_files(cpu);
         CpuLock { files, patience, state: LockState::Taken }
     }
 
@@ -71,22 +71,22 @@ impl CpuLock {
     }
 
     /// Takes the lock, or continues without it when the patience is over.
-    pub fn begin(&mut self) {
+    pub fn acquire(&mut self) {
         // A run that kept the lock through one wait may be stopped: later batches do not wait for it again.
         let patience = match self.state {
             LockState::Busy => Duration::ZERO,
             _ => self.patience,
         };
-        self.state = self.take(patience);
+        self.state = self.try_acquire(patience);
     }
 
-    fn take(&self, patience: Duration) -> LockState {
+    fn try_acquire(&self, patience: Duration) -> LockState {
         let [queue, cpu] = match &self.files {
             Ok(files) => files,
             Err(errno) => return LockState::Missing(std::io::Error::from(*errno).to_string()),
         };
         let until = Instant::now() + patience;
-        let taken = wait_for(queue, until).and_then(|queued| Ok(queued && wait_for(cpu, until)?));
+        let taken = wait_for_file(queue, until).and_then(|queued| Ok(queued && wait_for_file(cpu, until)?));
         let _ = rustix::fs::flock(queue, FlockOperation::Unlock);
         match taken {
             Ok(true) => LockState::Taken,
@@ -104,12 +104,12 @@ impl CpuLock {
 }
 
 /// Whether the lock was taken in time; an error where the system has no such locks, or refuses them.
-fn wait_for(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
+fn wait_for_file(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
     loop {
         match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(true),
             Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() >= until => return Ok(false),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(POLL),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(POLL_INTERVAL),
             Err(errno) => return Err(errno),
         }
     }
@@ -118,24 +118,24 @@ fn wait_for(file: &OwnedFd, until: Instant) -> Result<bool, Errno> {
 /// Directories for lock files, the first that can be used counts. Root's has files that no user can remove, or deny to
 /// others by their rights; the system's directory for temporary files is there for users where root has not measured on
 /// that CPU since the machine was started. In the last one a user meets no other.
-fn directories() -> [Option<PathBuf>; 3] {
+fn lock_directories() -> [Option<PathBuf>; 3] {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     // An empty one would be the root directory.
-    [Some(ROOTS.into()), Some("/tmp".into()), own.filter(|directory| directory.is_absolute())]
+    [Some(ROOT_DIRECTORY.into()), Some("/tmp".into()), own.filter(|directory| directory.is_absolute())]
 }
 
 /// Root's directory, made by its first run.
-const ROOTS: &str = "/run/cyclescope";
+const ROOT_DIRECTORY: &str = "/run/cyclescope";
 
 /// Opens the lock files of a CPU: that of the queue, and its own.
-fn open_files(cpu: usize) -> Result<[OwnedFd; 2], Errno> {
+fn open_lock_files(cpu: usize) -> Result<[OwnedFd; 2], Errno> {
     if rustix::process::geteuid().is_root() {
         // Where it is there, or can't be made, opening it shows whether it is of use.
-        let _ = rustix::fs::mkdir(ROOTS, Mode::from(0o755));
+        let _ = rustix::fs::mkdir(ROOT_DIRECTORY, Mode::from(0o755));
     }
     let mut failed = Errno::NOENT;
-    for directory in directories().into_iter().flatten() {
-        match open_in(&directory, cpu) {
+    for directory in lock_directories().into_iter().flatten() {
+        match open_files_in(&directory, cpu) {
             Ok(files) => return Ok(files),
             Err(errno) => failed = errno,
         }
@@ -143,18 +143,18 @@ fn open_files(cpu: usize) -> Result<[OwnedFd; 2], Errno> {
     Err(failed)
 }
 
-fn open_in(directory: &Path, cpu: usize) -> Result<[OwnedFd; 2], Errno> {
+fn open_files_in(directory: &Path, cpu: usize) -> Result<[OwnedFd; 2], Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-    if !is_safe(&rustix::fs::fstat(&directory)?, rustix::process::geteuid().as_raw()) {
+    if !is_safe_directory(&rustix::fs::fstat(&directory)?, rustix::process::geteuid().as_raw()) {
         return Err(Errno::PERM);
     }
-    let file = |end: &str| open_file(&directory, &format!("cyclescope-cpu-{cpu}.{end}"));
+    let file = |end: &str| open_lock_file(&directory, &format!("cyclescope-cpu-{cpu}.{end}"));
     Ok([file("queue")?, file("lock")?])
 }
 
 /// Whether nobody but root and this user can remove or replace what others made in a directory.
-fn is_safe(directory: &Stat, user: u32) -> bool {
+fn is_safe_directory(directory: &Stat, user: u32) -> bool {
     const STICKY: u32 = 0o1000;
     const OTHERS_WRITE: u32 = 0o022;
     let mode = directory.st_mode;
@@ -163,7 +163,7 @@ fn is_safe(directory: &Stat, user: u32) -> bool {
 
 /// Opens a lock file in a directory where anyone may have put anything by that name: no links, no pipes, and
 /// for reading only, which is enough for a lock on another user's file.
-fn open_file(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+fn open_lock_file(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let open = |flags| rustix::fs::openat(directory, name, flags, Mode::from(0o644));
     // First without CREATE: the kernel may refuse that on another user's file (fs.protected_regular).
@@ -201,7 +201,7 @@ mod tests {
         }
 
         fn lock(&self) -> CpuLock {
-            CpuLock { files: open_in(&self.0, 3), patience: Duration::ZERO, state: LockState::Taken }
+            CpuLock { files: open_files_in(&self.0, 3), patience: Duration::ZERO, state: LockState::Taken }
         }
 
         fn set_mode(&self, mode: u32) {
@@ -219,12 +219,12 @@ mod tests {
     fn the_second_waits_until_the_first_lets_go() {
         let folder = Folder::new("turns");
         let (first, second, mut late) = (folder.lock(), folder.lock(), folder.lock());
-        assert_eq!(first.take(Duration::ZERO), LockState::Taken);
-        assert_eq!(second.take(Duration::from_millis(2)), LockState::Busy);
-        late.begin();
+        assert_eq!(first.try_acquire(Duration::ZERO), LockState::Taken);
+        assert_eq!(second.try_acquire(Duration::from_millis(2)), LockState::Busy);
+        late.acquire();
         assert_eq!(late.state(), &LockState::Busy);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| second.take(Duration::from_secs(20)));
+            let waiting = scope.spawn(|| second.try_acquire(Duration::from_secs(20)));
             std::thread::sleep(Duration::from_millis(5));
             first.release();
             assert_eq!(waiting.join().expect("the waiting thread"), LockState::Taken);
@@ -235,13 +235,13 @@ mod tests {
     fn who_holds_the_lock_delays_another_run_once() {
         let folder = Folder::new("held");
         let (holder, mut run) = (folder.lock(), folder.lock());
-        assert_eq!(holder.take(Duration::ZERO), LockState::Taken);
+        assert_eq!(holder.try_acquire(Duration::ZERO), LockState::Taken);
         run.patience = Duration::from_millis(300);
         let begun = Instant::now();
-        run.begin();
+        run.acquire();
         assert!(begun.elapsed() >= run.patience && run.state() == &LockState::Busy);
         run.patience = Duration::from_secs(3600);
-        (0..1000).for_each(|_| run.begin());
+        (0..1000).for_each(|_| run.acquire());
         assert_eq!(run.state(), &LockState::Busy);
     }
 
@@ -250,10 +250,10 @@ mod tests {
         let folder = Folder::new("kinds");
         let name = folder.0.join("cyclescope-cpu-3.queue");
         std::os::unix::fs::symlink("/etc/hostname", &name).expect("a link");
-        assert_eq!(open_in(&folder.0, 3).map(|_| ()), Err(Errno::LOOP));
+        assert_eq!(open_files_in(&folder.0, 3).map(|_| ()), Err(Errno::LOOP));
         std::fs::remove_file(&name).expect("the link is removed");
         rustix::fs::mkfifoat(rustix::fs::CWD, &name, Mode::from(0o666)).expect("a pipe");
-        assert_eq!(open_in(&folder.0, 3).map(|_| ()), Err(Errno::INVAL));
+        assert_eq!(open_files_in(&folder.0, 3).map(|_| ()), Err(Errno::INVAL));
     }
 
     #[test]
@@ -261,17 +261,20 @@ mod tests {
         let folder = Folder::new("safe");
         for (mode, good) in [(0o755, true), (0o700, true), (0o777, false), (0o775, false), (0o1777, true)] {
             folder.set_mode(mode);
-            assert_eq!(open_in(&folder.0, 3).map(|_| ()).is_ok(), good, "{mode:o}");
+            assert_eq!(open_files_in(&folder.0, 3).map(|_| ()).is_ok(), good, "{mode:o}");
         }
         let facts = rustix::fs::stat(&folder.0).expect("a folder");
-        assert!(is_safe(&facts, facts.st_uid) && (facts.st_uid == 0 || !is_safe(&facts, facts.st_uid + 1)));
+        assert!(
+            is_safe_directory(&facts, facts.st_uid)
+                && (facts.st_uid == 0 || !is_safe_directory(&facts, facts.st_uid + 1))
+        );
     }
 
     #[test]
     fn others_may_read_the_files_whatever_the_mask() {
         let folder = Folder::new("mask");
         let before = rustix::process::umask(Mode::from(0o077));
-        let opened = open_in(&folder.0, 3);
+        let opened = open_files_in(&folder.0, 3);
         rustix::process::umask(before);
         opened.expect("the files are made");
         let mode = rustix::fs::stat(folder.0.join("cyclescope-cpu-3.lock")).expect("a file").st_mode;

@@ -1,7 +1,7 @@
 //! Offers: the name of an executor on the command line, and what is known before it is opened.
 
 use super::capabilities::Capabilities;
-use super::contract::Executor;
+use super::executor::Executor;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{Error, RunError, Unavailable};
 use cyclescope_core::machine::Machine;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// An executor that can be opened by its name.
 #[derive(Debug, Clone, Copy)]
-pub struct Offer {
+pub struct ExecutorOffer {
     /// Name in records and on the command line.
     pub name: &'static str,
     /// Description for help.
@@ -26,7 +26,7 @@ pub struct Offer {
     /// Checks whether the executor accepts a snippet, regardless of the machine; the flag says whether it is looped.
     pub judge: fn(&Snippet, bool) -> Result<(), RunError>,
     /// Opens the executor for the target CPU of a machine.
-    pub open: fn(&Machine, &OpenOptions) -> Opened,
+    pub open: fn(&Machine, &OpenOptions) -> OpenResult,
 }
 
 /// Options for opening an executor.
@@ -60,19 +60,19 @@ impl Default for OpenOptions {
 }
 
 /// An executor, or why it was not opened.
-pub type Opened = Result<Box<dyn Executor>, OpenError>;
+pub type OpenResult = Result<Box<dyn Executor>, OpenError>;
 
 /// Opens an executor when it is called.
-pub type Open = Box<dyn Fn() -> Result<Box<dyn Executor>, Error>>;
+pub type ExecutorOpener = Box<dyn Fn() -> Result<Box<dyn Executor>, Error>>;
 
 /// Opens no executor: for a study whose answers are recorded.
-pub fn closed() -> Open {
+pub fn failing_opener() -> ExecutorOpener {
     Box::new(|| Err(RunError::Replay { how: "no executor is opened".to_string() }.into()))
 }
 
-impl Offer {
+impl ExecutorOffer {
     /// A function that opens the executor.
-    pub fn opening(&'static self, machine: &Machine, options: OpenOptions) -> Open {
+    pub fn make_opener(&'static self, machine: &Machine, options: OpenOptions) -> ExecutorOpener {
         let machine = machine.clone();
         Box::new(move || Ok((self.open)(&machine, &options)?))
     }

@@ -4,8 +4,8 @@
 //! answer in time: it ends by itself when it gets its CPU again.
 
 use super::offer::{OpenError, OpenOptions};
-use super::{Batch, Capabilities, Executor, Offer, Sample, list};
-use cyclescope_code::clock::{Clock, preferred};
+use super::{Batch, Capabilities, Executor, ExecutorOffer, Sample, executor_list};
+use cyclescope_code::clock::{Clock, preferred_clocks};
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
 use std::cell::Cell;
@@ -16,33 +16,33 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a process may take to be made.
-const START: Duration = Duration::from_secs(1);
+const START_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An executor on a CPU, in a thread of its own.
 #[derive(Debug)]
-pub struct Remote {
+pub struct RemoteExecutor {
     /// A timing method that works there.
     pub clock: &'static Clock,
     cpu: u32,
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<RemoteJob>>,
     thread: Option<JoinHandle<()>>,
     /// It did not answer in time.
     lost: Cell<bool>,
 }
 
 /// What the thread is asked for.
-struct Job {
+struct RemoteJob {
     batch: Batch,
     /// The batch runs over and over until this is set; without it once.
     until: Option<Arc<AtomicBool>>,
-    answer: Sender<Answer>,
+    answer: Sender<RemoteAnswer>,
 }
 
-type Answer = Result<Ran, RunError>;
+type RemoteAnswer = Result<RemoteOutcome, RunError>;
 
 /// What came of a batch.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RemoteOutcome {
     /// Its samples.
     pub samples: Vec<Sample>,
     /// Whether another run of this library used the CPU at the same time.
@@ -51,34 +51,34 @@ pub struct Ran {
 
 /// A batch that runs over and over. It ends when this is dropped.
 #[derive(Debug)]
-pub struct Repeated<'a> {
-    remote: &'a Remote,
+pub struct RepeatingBatch<'a> {
+    remote: &'a RemoteExecutor,
     stop: Arc<AtomicBool>,
-    answers: Receiver<Answer>,
+    answers: Receiver<RemoteAnswer>,
 }
 
-impl Remote {
+impl RemoteExecutor {
     /// Makes an executor on a CPU.
     ///
     /// # Errors
     ///
     /// If there is none for that CPU.
-    pub fn open(cpu: u32, options: OpenOptions) -> Result<Remote, RunError> {
+    pub fn open(cpu: u32, options: OpenOptions) -> Result<RemoteExecutor, RunError> {
         let (jobs, wanted) = channel();
         let (opened, begun) = channel();
-        let work = move || match open(cpu, &options) {
+        let work = move || match open_on_cpu(cpu, &options) {
             Ok((executor, clock)) => {
                 if opened.send(Ok(clock)).is_ok() {
-                    serve(executor, &wanted);
+                    serve_jobs(executor, &wanted);
                 }
             }
             // Whoever asked may have given up.
             Err(error) => drop(opened.send(Err(error))),
         };
         let thread = std::thread::Builder::new().name(format!("remote on CPU {cpu}")).spawn(work);
-        let thread = thread.map_err(|error| RunError::io("starting a thread", &error))?;
-        let clock = begun.recv_timeout(START).map_err(|_| late(cpu))??;
-        Ok(Remote { clock, cpu, jobs: Some(jobs), thread: Some(thread), lost: Cell::new(false) })
+        let thread = thread.map_err(|error| RunError::from_io("starting a thread", &error))?;
+        let clock = begun.recv_timeout(START_TIMEOUT).map_err(|_| no_answer_error(cpu))??;
+        Ok(RemoteExecutor { clock, cpu, jobs: Some(jobs), thread: Some(thread), lost: Cell::new(false) })
     }
 
     /// Whether it did not answer in time: it answers nothing any more.
@@ -91,39 +91,39 @@ impl Remote {
     /// # Errors
     ///
     /// Those of the executor, and if there is no answer.
-    pub fn run(&self, batch: Batch, within: Duration) -> Answer {
-        self.wait(&self.ask(batch, None)?, within)
+    pub fn run(&self, batch: Batch, within: Duration) -> RemoteAnswer {
+        self.wait_for_answer(&self.send_job(batch, None)?, within)
     }
 
     /// Runs a batch over and over; it has run once when this returns.
     ///
     /// # Errors
     ///
-    /// See [`Remote::run`].
-    pub fn repeat(&self, batch: Batch, within: Duration) -> Result<Repeated<'_>, RunError> {
+    /// See [`RemoteExecutor::run`].
+    pub fn repeat(&self, batch: Batch, within: Duration) -> Result<RepeatingBatch<'_>, RunError> {
         let stop = Arc::new(AtomicBool::new(false));
-        let answers = self.ask(batch, Some(stop.clone()))?;
-        let repeated = Repeated { remote: self, stop, answers };
-        self.wait(&repeated.answers, within)?;
+        let answers = self.send_job(batch, Some(stop.clone()))?;
+        let repeated = RepeatingBatch { remote: self, stop, answers };
+        self.wait_for_answer(&repeated.answers, within)?;
         Ok(repeated)
     }
 
-    fn ask(&self, batch: Batch, until: Option<Arc<AtomicBool>>) -> Result<Receiver<Answer>, RunError> {
+    fn send_job(&self, batch: Batch, until: Option<Arc<AtomicBool>>) -> Result<Receiver<RemoteAnswer>, RunError> {
         let (answer, answers) = channel();
         let jobs = self.jobs.as_ref().filter(|_| !self.lost.get());
-        let sent = jobs.is_some_and(|jobs| jobs.send(Job { batch, until, answer }).is_ok());
-        if sent { Ok(answers) } else { Err(late(self.cpu)) }
+        let sent = jobs.is_some_and(|jobs| jobs.send(RemoteJob { batch, until, answer }).is_ok());
+        if sent { Ok(answers) } else { Err(no_answer_error(self.cpu)) }
     }
 
-    fn wait(&self, answers: &Receiver<Answer>, within: Duration) -> Answer {
+    fn wait_for_answer(&self, answers: &Receiver<RemoteAnswer>, within: Duration) -> RemoteAnswer {
         answers.recv_timeout(within).map_err(|_| {
             self.lost.set(true);
-            late(self.cpu)
+            no_answer_error(self.cpu)
         })?
     }
 }
 
-impl Drop for Remote {
+impl Drop for RemoteExecutor {
     fn drop(&mut self) {
         // The thread ends when nobody can ask it any more.
         self.jobs = None;
@@ -134,32 +134,32 @@ impl Drop for Remote {
     }
 }
 
-impl Repeated<'_> {
+impl RepeatingBatch<'_> {
     /// Ends it, within this time. Returns the last batch's samples.
     ///
     /// # Errors
     ///
-    /// See [`Remote::run`].
-    pub fn end(self, within: Duration) -> Answer {
+    /// See [`RemoteExecutor::run`].
+    pub fn stop(self, within: Duration) -> RemoteAnswer {
         self.stop.store(true, Ordering::Release);
-        self.remote.wait(&self.answers, within)
+        self.remote.wait_for_answer(&self.answers, within)
     }
 }
 
-impl Drop for Repeated<'_> {
+impl Drop for RepeatingBatch<'_> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
     }
 }
 
 /// Does what is asked until nobody can ask any more.
-fn serve(mut executor: Box<dyn Executor>, jobs: &Receiver<Job>) {
-    for Job { batch, until, answer } in jobs {
+fn serve_jobs(mut executor: Box<dyn Executor>, jobs: &Receiver<RemoteJob>) {
+    for RemoteJob { batch, until, answer } in jobs {
         let mut disturbed = false;
         let mut run = |executor: &mut dyn Executor| {
             let samples = executor.run(&batch)?;
-            disturbed |= executor.exclusive().known() == Some(&false);
-            Ok(Ran { samples, disturbed })
+            disturbed |= executor.had_exclusive_cpu().known() == Some(&false);
+            Ok(RemoteOutcome { samples, disturbed })
         };
         let mut ran = run(executor.as_mut());
         if let Some(until) = until {
@@ -177,10 +177,10 @@ fn serve(mut executor: Box<dyn Executor>, jobs: &Receiver<Job>) {
 }
 
 /// An executor on a CPU, and a timing method that works there.
-pub(super) fn open(cpu: u32, options: &OpenOptions) -> Result<(Box<dyn Executor>, &'static Clock), RunError> {
+pub(super) fn open_on_cpu(cpu: u32, options: &OpenOptions) -> Result<(Box<dyn Executor>, &'static Clock), RunError> {
     let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
-    let offer: &Offer = list::DEFAULT;
-    let clock = clock(&machine, &(offer.capabilities)(&machine))?;
+    let offer: &ExecutorOffer = executor_list::DEFAULT_OFFER;
+    let clock = choose_clock(&machine, &(offer.capabilities)(&machine))?;
     let opened = (offer.open)(&machine, options);
     let executor = opened.map_err(|error| match error {
         OpenError::Unavailable(reason) => RunError::Unavailable(reason),
@@ -190,9 +190,9 @@ pub(super) fn open(cpu: u32, options: &OpenOptions) -> Result<(Box<dyn Executor>
 }
 
 /// A timing method for the readings.
-fn clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'static Clock, RunError> {
-    let usable = |clock: &&Clock| capabilities.require(clock, machine).is_ok();
-    preferred(&machine.features).into_iter().find(usable).ok_or_else(|| {
+fn choose_clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'static Clock, RunError> {
+    let usable = |clock: &&Clock| capabilities.require_clock(clock, machine).is_ok();
+    preferred_clocks(&machine.features).into_iter().find(usable).ok_or_else(|| {
         let what = "reading a clock on another CPU".to_string();
         let why = "no timing method works there".to_string();
         RunError::Unavailable(Unavailable { what, why, remedy: "choose another CPU".to_string() })
@@ -200,7 +200,7 @@ fn clock(machine: &Machine, capabilities: &Capabilities) -> Result<&'static Cloc
 }
 
 /// The error of one that did not answer.
-fn late(cpu: u32) -> RunError {
+fn no_answer_error(cpu: u32) -> RunError {
     let what = format!("running code on CPU {cpu}");
     let why = "it did not run in time".to_string();
     let remedy = "something else keeps that CPU busy; wait until that has ended".to_string();
@@ -210,33 +210,35 @@ fn late(cpu: u32) -> RunError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Call, DELAY, Layout, Placed};
-    use cyclescope_code::program::Recipe;
-    use cyclescope_code::program::memory::{Area, At, Fill, Frames, Lifetime, Memory, Pointer};
+    use crate::{DEFAULT_DELAY, Layout, PlacedProgram, ProgramCall};
+    use cyclescope_code::program::ProgramRecipe;
+    use cyclescope_code::program::memory::{
+        AreaFill, AreaPointer, MemoryArea, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
+    };
 
     const WITHIN: Duration = Duration::from_secs(20);
 
     /// CPUs that this process may use, where it may run code at all: one of them twice where there is no other.
     fn cpus() -> Option<[u32; 2]> {
         let machine = Machine::detect();
-        (list::DEFAULT.check)(&machine).ok()?;
+        (executor_list::DEFAULT_OFFER.check)(&machine).ok()?;
         let allowed = machine.topology.allowed.known()?.clone();
         Some([*allowed.first()?, *allowed.last()?])
     }
 
     /// A batch of a program, with a page that has this number, and R14 pointing to it.
-    fn batch(remote: &Remote, text: &str, number: u64) -> Batch {
-        let code = cyclescope_code::asm::parse(text).expect("assembly");
-        let recipe = Recipe { snippet: code.bytes(), copies: 1, ..Recipe::empty(remote.clock) };
-        let area = Area {
-            frames: Frames::Common(number),
-            lifetime: Lifetime::Kept,
-            pointer: Some(Pointer { register: 14, at: At::Start }),
-            ..Area::new(4096, Fill::Image(Vec::new()))
+    fn batch(remote: &RemoteExecutor, text: &str, number: u64) -> Batch {
+        let code = cyclescope_code::asm::parse_assembly(text).expect("assembly");
+        let recipe = ProgramRecipe { snippet: code.bytes(), copies: 1, ..ProgramRecipe::empty(remote.clock) };
+        let area = MemoryArea {
+            frames: PhysicalFrames::Common(number),
+            lifetime: StoreLifetime::Kept,
+            pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
+            ..MemoryArea::new(4096, AreaFill::Image(Vec::new()))
         };
         let layout = Layout {
-            code: vec![Placed { program: 0, offset: 0 }],
-            round: vec![Call { place: 0, loop_count: 1 }],
+            code: vec![PlacedProgram { program: 0, offset: 0 }],
+            round: vec![ProgramCall { place: 0, loop_count: 1 }],
             data: vec![0],
             seed: 1,
         };
@@ -245,14 +247,14 @@ mod tests {
             warm_up: 0,
             rounds: 1,
             layouts: vec![layout],
-            memory: Memory { areas: vec![area], ..Memory::default() },
-            delay: DELAY,
+            memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
+            delay: DEFAULT_DELAY,
             deadline: Duration::from_secs(2),
         }
     }
 
     /// Whether the first eight bytes of the page are this number.
-    fn holds(remote: &Remote, value: u64, number: u64) -> bool {
+    fn holds(remote: &RemoteExecutor, value: u64, number: u64) -> bool {
         let text = format!("cmp qword ptr [r14], {value}\nje fine\nud2\nfine: nop");
         remote.run(batch(remote, &text, number), WITHIN).is_ok()
     }
@@ -262,7 +264,7 @@ mod tests {
         let Some(cpus) = cpus() else { return };
         // A new worker for other code would write zeros again.
         let options = OpenOptions { own_code: true, ..OpenOptions::default() };
-        let [one, other] = cpus.map(|cpu| Remote::open(cpu, options).unwrap());
+        let [one, other] = cpus.map(|cpu| RemoteExecutor::open(cpu, options).unwrap());
         assert!(holds(&other, 0, 0x5151));
         one.run(batch(&one, "mov qword ptr [r14], 77", 0x5151), WITHIN).unwrap();
         assert!(holds(&other, 77, 0x5151));
@@ -272,21 +274,21 @@ mod tests {
     #[test]
     fn a_batch_runs_until_it_is_to_end_and_an_error_comes_back() {
         let Some([cpu, _]) = cpus() else { return };
-        let remote = Remote::open(cpu, OpenOptions::default()).unwrap();
+        let remote = RemoteExecutor::open(cpu, OpenOptions::default()).unwrap();
         let counting = remote.repeat(batch(&remote, "inc qword ptr [r14]", 0x5353), WITHIN).unwrap();
-        assert_eq!(counting.end(WITHIN).unwrap().samples.len(), 1);
+        assert_eq!(counting.stop(WITHIN).unwrap().samples.len(), 1);
         // One that is dropped is over before the next.
         drop(remote.repeat(batch(&remote, "nop", 0x5353), WITHIN).unwrap());
         assert!(holds(&remote, 0, 0x5353));
         let fault = remote.repeat(batch(&remote, "ud2", 0x5353), WITHIN).unwrap_err();
         assert!(fault.to_string().contains("SIGILL"), "{fault}");
-        assert!(Remote::open(1_000_000, OpenOptions::default()).is_err());
+        assert!(RemoteExecutor::open(1_000_000, OpenOptions::default()).is_err());
     }
 
     #[test]
     fn one_that_does_not_answer_in_time_is_not_waited_for() {
         let Some([cpu, _]) = cpus() else { return };
-        let remote = Remote::open(cpu, OpenOptions::default()).unwrap();
+        let remote = RemoteExecutor::open(cpu, OpenOptions::default()).unwrap();
         // It ends by its limit, which is one of processor time: no earlier than after that time.
         let endless = batch(&remote, "again: jmp again", 0x5454);
         let least = endless.deadline;

@@ -11,7 +11,7 @@
 mod support;
 
 use cyclescope_core::error::RunError;
-use cyclescope_exec::user::User;
+use cyclescope_exec::user::UserExecutor;
 use cyclescope_worker::command::{FENCED_AT, SAMPLES_FENCE};
 use cyclescope_worker::view;
 use iced_x86::{Decoder, DecoderOptions};
@@ -46,7 +46,7 @@ const LEA: usize = 7;
 
 /// Code that writes over what it shares with its caller.
 fn forger(state: &mut u64) -> Vec<u8> {
-    let body = once(&[0x90]).body().start;
+    let body = once(&[0x90]).body_range().start;
     // From the end of the first instruction.
     let distance = |offset: usize| {
         let here = view::ARENA_AT + PROGRAM_AT + body + LEA;
@@ -86,7 +86,7 @@ fn offset(from: usize, to: usize) -> [u8; 4] {
 }
 
 /// Asserts that code that can't end reports so, and that its readings are not those of a forger.
-fn assert_own_result(user: &mut User, after: &[u8]) {
+fn assert_own_result(user: &mut UserExecutor, after: &[u8]) {
     let result = run_once(user, &[0x0f, 0x0b], Duration::from_millis(200));
     assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{result:?} after {after:02x?}");
     let samples = run_once(user, &[0x90], Duration::from_millis(200)).expect("a nop runs");

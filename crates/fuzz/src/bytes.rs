@@ -1,9 +1,9 @@
 //! Changed bytes.
 
-use crate::Random;
+use crate::FuzzRandom;
 
 /// Pieces of text that mean something to one reader or another.
-const WORDS: [&[u8]; 26] = [
+const MEANINGFUL_PIECES: [&[u8]; 26] = [
     b"-1",
     b"0",
     b"1e308",
@@ -32,19 +32,19 @@ const WORDS: [&[u8]; 26] = [
     b"%",
 ];
 /// Bytes of an input at most.
-const MOST: usize = 1 << 16;
+const MAX_INPUT_BYTES: usize = 1 << 16;
 
 /// A copy with one or some changes; pieces come from itself and from another input.
-pub(crate) fn changed(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn mutate_bytes(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let mut bytes = seed.to_vec();
     for _ in 0..1 + random.below(4) {
-        change(&mut bytes, other, random);
+        change_bytes(&mut bytes, other, random);
     }
-    bytes.truncate(MOST.max(seed.len()));
+    bytes.truncate(MAX_INPUT_BYTES.max(seed.len()));
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+fn change_bytes(bytes: &mut Vec<u8>, other: &[u8], random: &mut FuzzRandom) {
     let at = random.below(bytes.len() + 1);
     let most = if random.below(4) == 0 { 400 } else { 8 };
     let length = 1 + random.below(most);
@@ -54,8 +54,8 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         1 if at < bytes.len() => bytes[at] = random.bits() as u8,
         2 => drop(bytes.drain(at..end)),
         3 => bytes.truncate(at),
-        4 => drop(bytes.splice(at..end, random.of(&WORDS).iter().copied())),
-        5 => drop(bytes.splice(at..at, random.of(&WORDS).iter().copied())),
+        4 => drop(bytes.splice(at..end, random.pick(&MEANINGFUL_PIECES).iter().copied())),
+        5 => drop(bytes.splice(at..at, random.pick(&MEANINGFUL_PIECES).iter().copied())),
         6 => {
             let piece = bytes[at..end].to_vec();
             let to = random.below(bytes.len() + 1);
@@ -68,9 +68,9 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         }
         _ => {
             // A number of another length in binary files.
-            let number = *random.of(&[0u64, 1, 0x7f, 0xff, 0xffff, 1 << 31, u64::MAX, 1 << 60]);
+            let number = *random.pick(&[0u64, 1, 0x7f, 0xff, 0xffff, 1 << 31, u64::MAX, 1 << 60]);
             let number = number.to_le_bytes();
-            let length = *random.of(&[1, 2, 4, 8]);
+            let length = *random.pick(&[1, 2, 4, 8]);
             for (byte, new) in bytes.iter_mut().skip(at).zip(&number[..length]) {
                 *byte = *new;
             }

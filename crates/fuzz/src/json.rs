@@ -1,52 +1,52 @@
 //! Changed JSON values: what a reader meets behind the parser.
 
-use crate::{Random, bytes};
+use crate::{FuzzRandom, bytes};
 use serde_json::{Value, json};
 
 /// A copy in which one or some values changed. What is no JSON changes as bytes do.
-pub(crate) fn changed(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn mutate_json(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Value>(seed) else {
-        return bytes::changed(seed, other, random);
+        return bytes::mutate_bytes(seed, other, random);
     };
     let other = serde_json::from_slice(other).unwrap_or(Value::Null);
     for _ in 0..1 + random.below(3) {
-        change(&mut value, &other, random);
+        change_value(&mut value, &other, random);
     }
     serde_json::to_vec(&value).expect("it was one")
 }
 
 /// A copy in which values of one line changed, or lines went or came twice.
-pub(crate) fn changed_lines(seed: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+pub(crate) fn mutate_lines(seed: &[u8], other: &[u8], random: &mut FuzzRandom) -> Vec<u8> {
     let mut lines: Vec<Vec<u8>> = seed.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     let others: Vec<&[u8]> = other.split(|byte| *byte == b'\n').collect();
     let at = random.below(lines.len());
     match random.below(8) {
         0 => drop(lines.remove(at)),
         1 => lines.push(lines[at].clone()),
-        2 => lines.insert(at, random.of(&others).to_vec()),
+        2 => lines.insert(at, random.pick(&others).to_vec()),
         _ => {
-            let donor: &[u8] = random.of::<&[u8]>(&others);
-            lines[at] = changed(&lines[at], donor, random);
+            let donor: &[u8] = random.pick::<&[u8]>(&others);
+            lines[at] = mutate_json(&lines[at], donor, random);
         }
     }
     lines.join(&b'\n')
 }
 
 /// Changes a value somewhere.
-fn change(value: &mut Value, other: &Value, random: &mut Random) {
-    let donor = somewhere(other, random).clone();
-    let place = somewhere_mut(value, random);
+fn change_value(value: &mut Value, other: &Value, random: &mut FuzzRandom) {
+    let donor = pick_value(other, random).clone();
+    let place = pick_value_mut(value, random);
     match random.below(10) {
         0 => *place = donor,
-        1 => *place = interesting(random),
-        _ => alter(place, donor, random),
+        1 => *place = draw_odd_value(random),
+        _ => alter_value(place, donor, random),
     }
 }
 
 /// A change of a value that fits what it is.
-fn alter(place: &mut Value, donor: Value, random: &mut Random) {
+fn alter_value(place: &mut Value, donor: Value, random: &mut FuzzRandom) {
     match place {
-        Value::Number(number) => *place = near(number.as_f64().unwrap_or(0.0), random),
+        Value::Number(number) => *place = alter_number(number.as_f64().unwrap_or(0.0), random),
         Value::Bool(is) => *is = !*is,
         Value::String(text) => alter_text(text, random),
         Value::Array(items) => alter_items(items, donor, random),
@@ -54,41 +54,38 @@ fn alter(place: &mut Value, donor: Value, random: &mut Random) {
             let names: Vec<String> = fields.keys().cloned().collect();
             match random.below(3) {
                 _ if names.is_empty() => drop(fields.insert("x".to_string(), donor)),
-                0 => drop(fields.remove(random.of(&names))),
-                1 => drop(fields.insert(random.of(&names).clone(), donor)),
+                0 => drop(fields.remove(random.pick(&names))),
+                1 => drop(fields.insert(random.pick(&names).clone(), donor)),
                 _ => {
-                    let (from, to) = (random.of(&names), random.of(&names));
+                    let (from, to) = (random.pick(&names), random.pick(&names));
                     let value = fields[from].clone();
                     fields.insert(to.clone(), value);
                 }
             }
         }
-        Value::Null => *place = interesting(random),
+        Value::Null => *place = draw_odd_value(random),
     }
 }
 
-fn alter_text(text: &mut String, random: &mut Random) {
+fn alter_text(text: &mut String, random: &mut FuzzRandom) {
     let mut characters: Vec<char> = text.chars().collect();
     let at = random.below(characters.len() + 1);
     match random.below(6) {
         0 => characters.clear(),
         1 => characters.truncate(at),
-        2 => characters
-            .insert(at, *random.of(&['\u{1b}', '\0', '\n', ' ', 'µ', '-', '0', 'f', '\u{202e}', '\''])),
+        2 => characters.insert(at, *random.pick(&['\u{1b}', '\0', '\n', ' ', 'µ', '-', '0', 'f', '\u{202e}', '\''])),
         3 if at < characters.len() => drop(characters.remove(at)),
         4 => characters.extend_from_within(..),
         _ => {
-            characters = random
-                .of(&["user", "kernel", "/dev/zero", "0", "-1", "ff", "imul", "nop", "*"])
-                .chars()
-                .collect();
+            characters =
+                random.pick(&["user", "kernel", "/dev/zero", "0", "-1", "ff", "imul", "nop", "*"]).chars().collect();
         }
     }
     characters.truncate(1 << 14);
     *text = characters.into_iter().collect();
 }
 
-fn alter_items(items: &mut Vec<Value>, donor: Value, random: &mut Random) {
+fn alter_items(items: &mut Vec<Value>, donor: Value, random: &mut FuzzRandom) {
     if items.is_empty() {
         items.push(donor);
         return;
@@ -108,7 +105,7 @@ fn alter_items(items: &mut Vec<Value>, donor: Value, random: &mut Random) {
 }
 
 /// A value that readers may not expect.
-fn interesting(random: &mut Random) -> Value {
+fn draw_odd_value(random: &mut FuzzRandom) -> Value {
     let values = [
         json!(0),
         json!(-1),
@@ -137,46 +134,46 @@ fn interesting(random: &mut Random) -> Value {
         json!([[]]),
         json!("x"),
     ];
-    random.of(&values).clone()
+    random.pick(&values).clone()
 }
 
 /// A number that is like another one, or far from it.
-fn near(number: f64, random: &mut Random) -> Value {
+fn alter_number(number: f64, random: &mut FuzzRandom) -> Value {
     match random.below(6) {
         0 => json!(number as i64),
         1 => json!(number + 1.0),
         2 => json!(-number),
         3 => json!((number as u64).wrapping_mul(2)),
         4 => json!(number / 3.0),
-        _ => interesting(random),
+        _ => draw_odd_value(random),
     }
 }
 
 /// How often a walk goes one level down, of eight.
-const DEEPER: usize = 7;
+const DEEPER_EIGHTHS: usize = 7;
 
-fn somewhere<'a>(mut value: &'a Value, random: &mut Random) -> &'a Value {
+fn pick_value<'a>(mut value: &'a Value, random: &mut FuzzRandom) -> &'a Value {
     loop {
         let next = match value {
-            Value::Array(items) if !items.is_empty() => Some(random.of(items)),
+            Value::Array(items) if !items.is_empty() => Some(random.pick(items)),
             Value::Object(fields) if !fields.is_empty() => fields.values().nth(random.below(fields.len())),
             _ => None,
         };
         match next {
-            Some(next) if random.below(8) < DEEPER => value = next,
+            Some(next) if random.below(8) < DEEPER_EIGHTHS => value = next,
             _ => return value,
         }
     }
 }
 
-fn somewhere_mut<'a>(mut value: &'a mut Value, random: &mut Random) -> &'a mut Value {
+fn pick_value_mut<'a>(mut value: &'a mut Value, random: &mut FuzzRandom) -> &'a mut Value {
     loop {
         let is_last = match value {
             Value::Array(items) => items.is_empty(),
             Value::Object(fields) => fields.is_empty(),
             _ => true,
         };
-        if is_last || random.below(8) >= DEEPER {
+        if is_last || random.below(8) >= DEEPER_EIGHTHS {
             return value;
         }
         value = match value {

@@ -11,7 +11,7 @@ mod bytes;
 mod json;
 mod random;
 
-pub use random::Random;
+pub use random::FuzzRandom;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// What the inputs of a reader are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum InputShape {
     /// Any bytes: single ones change, pieces go, come twice, or come from another input.
     Bytes,
     /// A JSON value: fields change, go, come twice, or become what another field is; half of the inputs change as bytes do.
@@ -31,35 +31,35 @@ pub enum Shape {
 }
 
 /// Inputs of a short run at most.
-const SHORT: u64 = 3_000;
+const SHORT_RUN_INPUTS: u64 = 3_000;
 /// Processor time of a short run at most.
-const SHORT_TIME: Duration = Duration::from_millis(1_500);
+const SHORT_RUN_TIME: Duration = Duration::from_millis(1_500);
 /// Processor time after which an input counts as one that hangs its reader.
-const HANG: Duration = Duration::from_secs(20);
+const HANG_TIME: Duration = Duration::from_secs(20);
 
 /// Feeds a reader with changed copies of these inputs; the first inputs are these themselves.
 ///
 /// # Panics
 ///
 /// At the first finding, with the file that has the input.
-pub fn fuzz(name: &str, shape: Shape, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
+pub fn fuzz_reader(name: &str, shape: InputShape, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
     write_corpus(name, seeds);
     let asked = std::env::var("CYCLESCOPE_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok());
     let first = std::env::var("CYCLESCOPE_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let (inputs, time) = asked.map_or((SHORT, SHORT_TIME), |inputs| (inputs, Duration::MAX));
+    let (inputs, time) = asked.map_or((SHORT_RUN_INPUTS, SHORT_RUN_TIME), |inputs| (inputs, Duration::MAX));
     let begun = thread_time();
     let (mut longest, mut number) = (Duration::ZERO, 0);
     while number < inputs && thread_time() - begun < time {
-        let input = input(shape, seeds, first, number);
+        let input = make_input(shape, seeds, first, number);
         let started = thread_time();
         let answer = catch_unwind(AssertUnwindSafe(|| read(&input)));
         let took = thread_time() - started;
         longest = longest.max(took);
         let why = if answer.is_err() { "a panic" } else { "it takes long" };
         assert!(
-            answer.is_ok() && took < HANG,
+            answer.is_ok() && took < HANG_TIME,
             "{name}, input {number} of seed {first}: {why}; see {}",
-            finding(name, number, &input).display()
+            write_finding(name, number, &input).display()
         );
         number += 1;
     }
@@ -67,7 +67,7 @@ pub fn fuzz(name: &str, shape: Shape, seeds: &[Vec<u8>], read: impl Fn(&[u8])) {
         "fuzz: {name}: {number} inputs in {:.1} s, the longest took {:.1} ms, memory up to {} MiB",
         (thread_time() - begun).as_secs_f64(),
         longest.as_secs_f64() * 1e3,
-        memory_mib()
+        peak_memory_mib()
     );
 }
 
@@ -81,19 +81,19 @@ pub fn thread_time() -> Duration {
 }
 
 /// The input of this number.
-fn input(shape: Shape, seeds: &[Vec<u8>], first: u64, number: u64) -> Vec<u8> {
+fn make_input(shape: InputShape, seeds: &[Vec<u8>], first: u64, number: u64) -> Vec<u8> {
     if let Some(seed) = seeds.get(number as usize) {
         return seed.clone();
     }
-    let random = &mut Random::new(first, number);
-    let seed = random.of(seeds);
-    let other = random.of(seeds);
+    let random = &mut FuzzRandom::new(first, number);
+    let seed = random.pick(seeds);
+    let other = random.pick(seeds);
     match shape {
-        Shape::Bytes => bytes::changed(seed, other, random),
-        Shape::Json if random.below(2) == 0 => bytes::changed(seed, other, random),
-        Shape::Json | Shape::WholeJson => json::changed(seed, other, random),
-        Shape::JsonLines if random.below(2) == 0 => bytes::changed(seed, other, random),
-        Shape::JsonLines => json::changed_lines(seed, other, random),
+        InputShape::Bytes => bytes::mutate_bytes(seed, other, random),
+        InputShape::Json if random.below(2) == 0 => bytes::mutate_bytes(seed, other, random),
+        InputShape::Json | InputShape::WholeJson => json::mutate_json(seed, other, random),
+        InputShape::JsonLines if random.below(2) == 0 => bytes::mutate_bytes(seed, other, random),
+        InputShape::JsonLines => json::mutate_lines(seed, other, random),
     }
 }
 
@@ -107,16 +107,15 @@ fn write_corpus(name: &str, seeds: &[Vec<u8>]) {
 }
 
 /// Writes an input that is a finding to a file.
-fn finding(name: &str, number: u64, input: &[u8]) -> PathBuf {
-    let path =
-        std::env::temp_dir().join(format!("cyclescope-finding-{name}-{number}-{}", std::process::id()));
+fn write_finding(name: &str, number: u64, input: &[u8]) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("cyclescope-finding-{name}-{number}-{}", std::process::id()));
     // Its number says the same.
     let _ = std::fs::write(&path, input);
     path
 }
 
 /// The most memory that this process had.
-fn memory_mib() -> u64 {
+fn peak_memory_mib() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: fills the structure, which lives through the call.
     let usage = unsafe {
@@ -134,16 +133,16 @@ mod tests {
     #[test]
     fn inputs_are_the_same_again_and_mostly_others() {
         let seed = br#"{"a": [1, 2.5, "x"], "b": {"c": null}}"#.to_vec();
-        for shape in [Shape::Bytes, Shape::Json, Shape::JsonLines, Shape::WholeJson] {
+        for shape in [InputShape::Bytes, InputShape::Json, InputShape::JsonLines, InputShape::WholeJson] {
             let all: Vec<Vec<u8>> =
-                (0..500).map(|number| input(shape, std::slice::from_ref(&seed), 1, number)).collect();
+                (0..500).map(|number| make_input(shape, std::slice::from_ref(&seed), 1, number)).collect();
             assert_eq!(all[0], seed);
-            let again = (0..500).map(|number| input(shape, std::slice::from_ref(&seed), 1, number));
+            let again = (0..500).map(|number| make_input(shape, std::slice::from_ref(&seed), 1, number));
             assert!(again.eq(all.iter().cloned()));
             let others: std::collections::BTreeSet<_> = all.iter().collect();
             assert!(others.len() > 150, "{shape:?} {}", others.len());
             let is_json = |input: &Vec<u8>| serde_json::from_slice::<Value>(input).is_ok();
-            assert!(shape != Shape::WholeJson || all.iter().all(is_json));
+            assert!(shape != InputShape::WholeJson || all.iter().all(is_json));
         }
     }
 
@@ -151,6 +150,6 @@ mod tests {
     #[should_panic(expected = "a panic")]
     fn a_reader_that_panics_is_found() {
         let read = |input: &[u8]| assert!(input.len() != 2);
-        fuzz("planted", Shape::Bytes, &[vec![1, 2, 3]], read);
+        fuzz_reader("planted", InputShape::Bytes, &[vec![1, 2, 3]], read);
     }
 }

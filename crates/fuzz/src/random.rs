@@ -2,17 +2,17 @@
 
 /// A generator: SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub struct FuzzRandom(u64);
 
-impl Random {
+impl FuzzRandom {
     /// That of an input.
-    pub fn new(seed: u64, number: u64) -> Random {
-        let mut random = Random(seed);
-        let start = random.next() ^ number;
-        Random(Random(start).next())
+    pub fn new(seed: u64, number: u64) -> FuzzRandom {
+        let mut random = FuzzRandom(seed);
+        let start = random.next_bits() ^ number;
+        FuzzRandom(FuzzRandom(start).next_bits())
     }
 
-    fn next(&mut self) -> u64 {
+    fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,16 +22,16 @@ impl Random {
 
     /// A number of 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.next()
+        self.next_bits()
     }
 
     /// A number below this one, which is not 0.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+        (self.next_bits() % end as u64) as usize
     }
 
     /// One of these, of which there is one at least.
-    pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    pub fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 }

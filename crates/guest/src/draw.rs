@@ -3,29 +3,29 @@
 use cyclescope::random::Random;
 use iced_x86::{Code, Decoder, DecoderOptions, EncodingKind, MandatoryPrefix, OpCodeTableKind};
 
-const LONGEST: usize = 64;
+const MAX_CODE_BYTES: usize = 64;
 
 /// One piece of code, 1 to 64 bytes.
-pub fn code(random: &mut Random) -> Vec<u8> {
+pub fn draw_code(random: &mut Random) -> Vec<u8> {
     loop {
-        let bytes = drawn(random);
-        if !ends_the_emulator(&bytes) {
+        let bytes = draw_bytes(random);
+        if !crashes_emulator(&bytes) {
             return bytes;
         }
     }
 }
 
 /// VROUNDSS and VROUNDSD with VEX.L, by which QEMU 10 ends itself (`gen_VROUNDSS: Assertion`), at any offset.
-fn ends_the_emulator(bytes: &[u8]) -> bool {
-    bytes.windows(4).any(|four| {
-        four[0] == 0xc4 && four[1] & 0x1f == 3 && four[2] & 4 != 0 && matches!(four[3], 0x0a | 0x0b)
-    })
+fn crashes_emulator(bytes: &[u8]) -> bool {
+    bytes
+        .windows(4)
+        .any(|four| four[0] == 0xc4 && four[1] & 0x1f == 3 && four[2] & 4 != 0 && matches!(four[3], 0x0a | 0x0b))
 }
 
-fn drawn(random: &mut Random) -> Vec<u8> {
+fn draw_bytes(random: &mut Random) -> Vec<u8> {
     let mut bytes = match random.below(4) {
-        0 => noise(random),
-        _ => instructions(random),
+        0 => draw_noise(random),
+        _ => draw_instructions(random),
     };
     if random.below(4) == 0 {
         for _ in 0..=random.below(4) {
@@ -36,15 +36,15 @@ fn drawn(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn noise(random: &mut Random) -> Vec<u8> {
-    (0..=random.below(LONGEST)).map(|_| random.bits() as u8).collect()
+fn draw_noise(random: &mut Random) -> Vec<u8> {
+    (0..=random.below(MAX_CODE_BYTES)).map(|_| random.next_bits() as u8).collect()
 }
 
-fn instructions(random: &mut Random) -> Vec<u8> {
+fn draw_instructions(random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..=random.below(6) {
-        let next = instruction(random);
-        if bytes.len() + next.len() <= LONGEST {
+        let next = draw_instruction(random);
+        if bytes.len() + next.len() <= MAX_CODE_BYTES {
             bytes.extend(next);
         }
     }
@@ -52,11 +52,11 @@ fn instructions(random: &mut Random) -> Vec<u8> {
 }
 
 /// One that the decoder knows.
-fn instruction(random: &mut Random) -> Vec<u8> {
+fn draw_instruction(random: &mut Random) -> Vec<u8> {
     let count = Code::values().len();
     loop {
         let code = Code::values().nth(random.below(count)).unwrap_or_default();
-        let Some(bytes) = attempt(random, code) else { continue };
+        let Some(bytes) = encode_attempt(random, code) else { continue };
         let mut decoder = Decoder::new(64, &bytes, DecoderOptions::NONE);
         let decoded = decoder.decode();
         if !decoded.is_invalid() {
@@ -66,7 +66,7 @@ fn instruction(random: &mut Random) -> Vec<u8> {
 }
 
 /// Bytes that may begin with this instruction: its prefixes and opcode, then random operands.
-fn attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
+fn encode_attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
     let info = code.op_code();
     if !info.mode64() {
         return None;
@@ -99,12 +99,12 @@ fn attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
                 MandatoryPrefix::PF2 => 3,
                 _ => 0,
             };
-            let third = random.bits() as u8 & 0xfc | order;
-            bytes.extend([0xc4, random.bits() as u8 & 0xe0 | map as u8, third]);
+            let third = random.next_bits() as u8 & 0xfc | order;
+            bytes.extend([0xc4, random.next_bits() as u8 & 0xe0 | map as u8, third]);
         }
         // Processors without AVX-512 raise #UD for all following bytes; one such instruction represents all.
         _ if random.below(16) == 0 => {
-            bytes.extend([0x62, random.bits() as u8, random.bits() as u8, random.bits() as u8])
+            bytes.extend([0x62, random.next_bits() as u8, random.next_bits() as u8, random.next_bits() as u8])
         }
         _ => return None,
     }
@@ -112,16 +112,16 @@ fn attempt(random: &mut Random, code: Code) -> Option<Vec<u8>> {
         bytes.push((info.op_code() >> 8) as u8);
     }
     bytes.push(info.op_code() as u8);
-    bytes.push(operands(random, info.group_index()));
-    bytes.extend((0..11).map(|_| random.bits() as u8));
+    bytes.push(draw_modrm(random, info.group_index()));
+    bytes.extend((0..11).map(|_| random.next_bits() as u8));
     Some(bytes)
 }
 
 /// A ModRM byte; where it is none, as good as any other. Memory is often that of an area, which is there.
-fn operands(random: &mut Random, group: i32) -> u8 {
+fn draw_modrm(random: &mut Random, group: i32) -> u8 {
     let register = if group < 0 { random.below(8) as u8 } else { group as u8 };
     match random.below(4) {
-        0 => random.bits() as u8 & 0xc7 | register << 3,
+        0 => random.next_bits() as u8 & 0xc7 | register << 3,
         // RSI, RDI, and with a REX prefix R14.
         1 => register << 3 | [6, 7][random.below(2)],
         _ => 0xc0 | register << 3 | random.below(8) as u8,

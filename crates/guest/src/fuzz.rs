@@ -1,36 +1,36 @@
 //! Random code in ring 0: every piece is refused or returns an outcome, and nothing else has changed.
 
+use crate::command_result::CommandResult;
 use crate::draw;
-use crate::memory::{Canary, kernel_sum};
-use crate::outcome::Outcome;
-use crate::ring0::{around, call, open};
+use crate::guarded_memory::{CanaryMemory, sum_kernel_memory};
+use crate::ring0::{open_kernel, run_program, wrap_snippet};
 use cyclescope::error::RunError;
 use cyclescope::executor::Executor;
-use cyclescope::random::{Random, mix};
+use cyclescope::random::{Random, mix_seeds};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Twice a slice; a call of so little code that is not an endless loop takes some µs, emulated too.
-const DEADLINE: Duration = Duration::from_millis(4);
+const CALL_DEADLINE: Duration = Duration::from_millis(4);
 /// Share of the code that ran that must end without a fault, so that not only faults are tested.
-const COMPLETED: f64 = 0.3;
+const MIN_COMPLETED_SHARE: f64 = 0.3;
 
 /// Runs `count` pieces of code.
-pub fn fuzz(count: u64, seed: u64) -> Outcome {
-    let canary = Canary::new();
-    let before = kernel_sum()?;
-    if kernel_sum()? != before {
+pub fn fuzz_ring0(count: u64, seed: u64) -> CommandResult {
+    let canary = CanaryMemory::new();
+    let before = sum_kernel_memory()?;
+    if sum_kernel_memory()? != before {
         return Err("the kernel changes its text by itself".into());
     }
-    let mut kernel = open(DEADLINE)?;
+    let mut kernel = open_kernel(CALL_DEADLINE)?;
     let mut ends: BTreeMap<String, u64> = BTreeMap::new();
     let mut completed = 0;
     let mut refused = 0;
     let began = Instant::now();
     for number in 0..count {
-        let code = draw::code(&mut Random::new(mix(seed, number)));
+        let code = draw::draw_code(&mut Random::new(mix_seeds(seed, number)));
         let offset = (number * 4099 % 0x30_0000) as u32;
-        let end = match call(&mut kernel, around(&code), 1, offset) {
+        let end = match run_program(&mut kernel, wrap_snippet(&code), 1, offset) {
             Ok(_) => {
                 completed += 1;
                 "completed".to_string()
@@ -54,15 +54,15 @@ pub fn fuzz(count: u64, seed: u64) -> Outcome {
     let ran = count - refused;
     println!(
         "{count} in {seconds:.0} s; {ran} ran, {completed} of them to their end; left changed: {:?}",
-        kernel.changed()
+        kernel.restored_state()
     );
-    if (completed as f64) < COMPLETED * ran as f64 {
+    if (completed as f64) < MIN_COMPLETED_SHARE * ran as f64 {
         return Err("too little of the code came to its end".into());
     }
-    if kernel_sum()? != before {
+    if sum_kernel_memory()? != before {
         return Err("the kernel's text or constants have changed".into());
     }
-    match canary.changed() {
+    match canary.count_changed_words() {
         0 => Ok(()),
         words => Err(format!("{words} words of this process have changed").into()),
     }

@@ -13,14 +13,14 @@
 //! ```
 
 mod areas;
+mod command_result;
 mod draw;
-mod exact;
+mod exact_ticks;
 mod fuzz;
+mod guarded_memory;
+mod marker_study;
 mod markers;
-mod memory;
-mod outcome;
 mod ring0;
-mod study;
 
 use std::process::ExitCode;
 
@@ -30,15 +30,15 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize| words.get(index).and_then(|word| word.parse::<u64>().ok()).unwrap_or(1);
     let outcome = match words.first().map(String::as_str) {
-        Some("exact") => exact::exact(),
-        Some("areas") => areas::areas(),
-        Some("row") => ring0::row(number(1)),
-        Some("runs") => ring0::runs(number(1), number(2)),
-        Some("fuzz") => fuzz::fuzz(number(1), number(2)),
-        Some("marker-counts") => markers::counts(),
-        Some("marker-bytes") => markers::bytes(),
-        Some("marker-lengths") => markers::lengths(words.get(1).map_or("", String::as_str)),
-        Some("marker-study") => study::study(),
+        Some("exact") => exact_ticks::check_exact_ticks(),
+        Some("areas") => areas::check_areas(),
+        Some("row") => ring0::check_bad_stacks(number(1)),
+        Some("runs") => ring0::run_and_reopen(number(1), number(2)),
+        Some("fuzz") => fuzz::fuzz_ring0(number(1), number(2)),
+        Some("marker-counts") => markers::check_counts(),
+        Some("marker-bytes") => markers::check_bytes(),
+        Some("marker-lengths") => markers::check_lengths(words.get(1).map_or("", String::as_str)),
+        Some("marker-study") => marker_study::check_marker_study(),
         _ => Err(format!("usage: cyclescope-guest {COMMANDS} ...").into()),
     };
     match outcome {

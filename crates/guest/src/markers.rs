@@ -1,9 +1,10 @@
 //! Every marker of the module: its calls, dormant and enabled, and the bytes that change.
 
-use crate::outcome::Outcome;
+use crate::command_result::CommandResult;
 use cyclescope::error::RunError;
 use cyclescope::executor::kernel::markers::{
-    Around, Call, Code, Design, Guard, Markers, Probe, Rounds, Ruler, Timed,
+    DesignNumber, KernelMarkerRounds, KernelMarkers, KernelProbe, KernelRuler, MarkerFunction, MarkerTargetCall,
+    MarkerWorkload, ProbeGuard, TimedMarkerRounds,
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use std::error::Error;
@@ -17,29 +18,29 @@ const LINE: u64 = 64;
 const PLACEMENTS: usize = 16;
 
 /// The last CPU: where there are two, the first one takes the devices' interrupts.
-pub fn open() -> Result<Markers, Box<dyn Error>> {
+pub fn open_markers() -> Result<KernelMarkers, Box<dyn Error>> {
     let cpu = std::thread::available_parallelism()?.get() - 1;
-    Markers::open(cpu, Duration::from_secs(10)).map_err(|error| error.to_string().into())
+    KernelMarkers::open(cpu, Duration::from_secs(10)).map_err(|error| error.to_string().into())
 }
 
 /// A code by its symbol in the module.
-fn symbol(code: &Code) -> String {
+fn symbol_name(code: &MarkerFunction) -> String {
     let guard = match code.guard {
-        Guard::Bare => "bare",
-        Guard::Preemption => "preemption",
-        Guard::Own => "own",
-        Guard::Interrupts => "interrupts",
+        ProbeGuard::Bare => "bare",
+        ProbeGuard::Preemption => "preemption",
+        ProbeGuard::Own => "own",
+        ProbeGuard::Interrupts => "interrupts",
     };
     let around = match code.around {
-        Around::Nothing => "nothing",
-        Around::Memcpy => "memcpy",
+        MarkerWorkload::Nothing => "nothing",
+        MarkerWorkload::Memcpy => "memcpy",
     };
     format!("{}_{guard}_{around}_{}", code.name.replace('-', "_"), code.placement)
 }
 
-fn time(markers: &mut Markers, calls: Vec<Call>) -> Result<Timed, RunError> {
+fn time_calls(markers: &mut KernelMarkers, calls: Vec<MarkerTargetCall>) -> Result<TimedMarkerRounds, RunError> {
     let count = calls.len();
-    let timed = markers.run(&Rounds {
+    let timed = markers.run_rounds(&KernelMarkerRounds {
         calls,
         warm_up: WARM_UP,
         rounds: ROUNDS,
@@ -53,34 +54,37 @@ fn time(markers: &mut Markers, calls: Vec<Call>) -> Result<Timed, RunError> {
 }
 
 /// Calls of the counting probe in one run of some codes.
-fn hits(markers: &mut Markers, codes: &[&Code]) -> Result<u64, RunError> {
-    let calls = codes.iter().map(|code| Call { target: (*code).into(), loops: LOOPS }).collect();
-    Ok(time(markers, calls)?.hits)
+fn count_hits(markers: &mut KernelMarkers, codes: &[&MarkerFunction]) -> Result<u64, RunError> {
+    let calls = codes.iter().map(|code| MarkerTargetCall { target: (*code).into(), loops: LOOPS }).collect();
+    Ok(time_calls(markers, calls)?.hits)
 }
 
 /// Each design, by the first of its codes.
-fn designs(codes: &[Code]) -> Vec<(Design, String)> {
-    let mut designs: Vec<(Design, String)> =
-        codes.iter().map(|code| (code.design, code.name.clone())).collect();
+fn list_designs(codes: &[MarkerFunction]) -> Vec<(DesignNumber, String)> {
+    let mut designs: Vec<(DesignNumber, String)> = codes.iter().map(|code| (code.design, code.name.clone())).collect();
     designs.dedup();
     designs
 }
 
 /// Whether the kernel compares the types of functions where they are called (CFI): only such a one has this function.
-fn compares_types() -> std::io::Result<bool> {
+fn has_call_type_checks() -> std::io::Result<bool> {
     Ok(std::fs::read_to_string("/proc/kallsyms")?.contains(" handle_cfi_failure\n"))
 }
 
 /// Whether a switch did what it should; the base has nothing to switch, a tracepoint no format, and the probe that takes its
 /// arguments without an ellipsis is of another type than what is called.
-fn switch(markers: &mut Markers, design: &(Design, String), probe: Probe) -> Result<bool, Box<dyn Error>> {
-    let other_type = probe == Probe::Direct && compares_types()?;
+fn check_switch(
+    markers: &mut KernelMarkers,
+    design: &(DesignNumber, String),
+    probe: KernelProbe,
+) -> Result<bool, Box<dyn Error>> {
+    let other_type = probe == KernelProbe::Direct && has_call_type_checks()?;
     let expected = match design.1.as_str() {
         "none" => false,
-        "tracepoint" => !other_type && !matches!(probe, Probe::Varargs | Probe::Format),
+        "tracepoint" => !other_type && !matches!(probe, KernelProbe::Varargs | KernelProbe::Format),
         _ => !other_type,
     };
-    match markers.switch(design.0, Some(probe)) {
+    match markers.switch_sites(design.0, Some(probe)) {
         Ok(()) if expected => Ok(true),
         Err(RunError::System { errno: 95, .. }) if !expected => Ok(false),
         other => Err(format!("{} with {probe:?}: {other:?}", design.1).into()),
@@ -88,30 +92,30 @@ fn switch(markers: &mut Markers, design: &(Design, String), probe: Probe) -> Res
 }
 
 /// Every code calls its probe once an iteration where it is on, and not where it is off.
-pub fn counts() -> Outcome {
-    let mut markers = open()?;
+pub fn check_counts() -> CommandResult {
+    let mut markers = open_markers()?;
     let codes = markers.codes().to_vec();
-    let designs = designs(&codes);
+    let designs = list_designs(&codes);
     let names: Vec<&str> = designs.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["flag", "immediate", "none", "static-key", "tracepoint"]);
     assert_eq!(codes.len(), (3 * 3 + 2) * 2 * PLACEMENTS);
     let all = u64::from(LOOPS * (WARM_UP + ROUNDS));
     for design in &designs {
-        let own: Vec<&Code> = codes.iter().filter(|code| code.design == design.0).collect();
-        let silent = |markers: &mut Markers, state: &str| -> Outcome {
-            match hits(markers, &own)? {
+        let own: Vec<&MarkerFunction> = codes.iter().filter(|code| code.design == design.0).collect();
+        let silent = |markers: &mut KernelMarkers, state: &str| -> CommandResult {
+            match count_hits(markers, &own)? {
                 0 => Ok(()),
                 calls => Err(format!("{}, {state}: {calls} calls counted", design.1).into()),
             }
         };
         silent(&mut markers, "at first")?;
-        for probe in Probe::ALL {
-            match (switch(&mut markers, design, probe)?, probe) {
-                (true, Probe::Counting) => {
+        for probe in KernelProbe::ALL {
+            match (check_switch(&mut markers, design, probe)?, probe) {
+                (true, KernelProbe::Counting) => {
                     for code in &own {
-                        let calls = hits(&mut markers, &[code])?;
+                        let calls = count_hits(&mut markers, &[code])?;
                         if calls != all {
-                            return Err(format!("{}: {calls} calls, not {all}", symbol(code)).into());
+                            return Err(format!("{}: {calls} calls, not {all}", symbol_name(code)).into());
                         }
                     }
                 }
@@ -119,46 +123,53 @@ pub fn counts() -> Outcome {
                 (false, _) => {}
             }
         }
-        markers.switch(design.0, None)?;
+        markers.switch_sites(design.0, None)?;
         silent(&mut markers, "dormant again")?;
     }
-    rulers(&mut markers, &codes)?;
+    check_rulers(&mut markers, &codes)?;
     println!("{} codes", codes.len());
     Ok(())
 }
 
 /// Rulers run between codes, in the order asked for.
-fn rulers(markers: &mut Markers, codes: &[Code]) -> Outcome {
-    let rulers = [Ruler::ImulShort, Ruler::ImulLong, Ruler::AddShort, Ruler::AddLong, Ruler::Sentinel];
-    let mut calls: Vec<Call> = rulers.map(|ruler| Call { target: ruler.into(), loops: 50 }).to_vec();
-    calls.push(Call { target: (&codes[0]).into(), loops: 1 });
-    let samples = time(markers, calls)?.samples;
+fn check_rulers(markers: &mut KernelMarkers, codes: &[MarkerFunction]) -> CommandResult {
+    let rulers = [
+        KernelRuler::ImulShort,
+        KernelRuler::ImulLong,
+        KernelRuler::AddShort,
+        KernelRuler::AddLong,
+        KernelRuler::Sentinel,
+    ];
+    let mut calls: Vec<MarkerTargetCall> =
+        rulers.map(|ruler| MarkerTargetCall { target: ruler.into(), loops: 50 }).to_vec();
+    calls.push(MarkerTargetCall { target: (&codes[0]).into(), loops: 1 });
+    let samples = time_calls(markers, calls)?.samples;
     let ordered = samples.windows(2).all(|pair| pair[0].end < pair[1].start);
     if ordered { Ok(()) } else { Err("samples are not in their order".into()) }
 }
 
 /// The bytes of each code, dormant and enabled.
-pub fn bytes() -> Outcome {
-    let mut markers = open()?;
+pub fn check_bytes() -> CommandResult {
+    let mut markers = open_markers()?;
     let codes = markers.codes().to_vec();
-    let read = |markers: &Markers| -> Result<Vec<Vec<u8>>, RunError> {
-        codes.iter().map(|code| markers.bytes(code)).collect()
+    let read = |markers: &KernelMarkers| -> Result<Vec<Vec<u8>>, RunError> {
+        codes.iter().map(|code| markers.read_bytes(code)).collect()
     };
     let dormant = read(&markers)?;
     for (code, bytes) in codes.iter().zip(&dormant) {
-        placed(code, bytes)?;
+        check_placement(code, bytes)?;
     }
-    for design in designs(&codes) {
-        if !switch(&mut markers, &design, Probe::Counting)? {
+    for design in list_designs(&codes) {
+        if !check_switch(&mut markers, &design, KernelProbe::Counting)? {
             continue;
         }
         let enabled = read(&markers)?;
-        markers.switch(design.0, None)?;
+        markers.switch_sites(design.0, None)?;
         for ((code, dormant), enabled) in codes.iter().zip(&dormant).zip(&enabled) {
             // What of another design has changed is a fault, too.
             let name = if code.design == design.0 { code.name.as_str() } else { "none" };
-            patched(code, name, dormant, enabled)
-                .map_err(|error| format!("{}, {} on: {error}", symbol(code), design.1))?;
+            check_patch(code, name, dormant, enabled)
+                .map_err(|error| format!("{}, {} on: {error}", symbol_name(code), design.1))?;
         }
         if read(&markers)? != dormant {
             return Err(format!("{}: not as before", design.1).into());
@@ -168,34 +179,33 @@ pub fn bytes() -> Outcome {
     Ok(())
 }
 
-fn decode(code: &Code, bytes: &[u8]) -> Vec<Instruction> {
+fn decode_code(code: &MarkerFunction, bytes: &[u8]) -> Vec<Instruction> {
     Decoder::with_ip(64, bytes, code.address, DecoderOptions::NONE).iter().collect()
 }
 
 /// Whole instructions up to the end, and a loop that begins where it is said to.
-fn placed(code: &Code, bytes: &[u8]) -> Outcome {
-    let instructions = decode(code, bytes);
+fn check_placement(code: &MarkerFunction, bytes: &[u8]) -> CommandResult {
+    let instructions = decode_code(code, bytes);
     let ends = instructions.last().is_some_and(|last| {
         !last.is_invalid()
             && last.next_ip() == code.address + bytes.len() as u64
             && !matches!(last.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch)
     });
-    let back =
-        instructions.iter().filter(|at| at.is_jcc_short_or_near() && at.near_branch_target() < at.ip());
+    let back = instructions.iter().filter(|at| at.is_jcc_short_or_near() && at.near_branch_target() < at.ip());
     let start = back.map(|at| at.near_branch_target()).min();
     if instructions.iter().any(Instruction::is_invalid) || !ends {
-        return Err(format!("{} is not whole", symbol(code)).into());
+        return Err(format!("{} is not whole", symbol_name(code)).into());
     }
     if start.map(|at| at % LINE) != Some(code.placement.into()) {
-        return Err(format!("the loop of {} begins at {start:x?}", symbol(code)).into());
+        return Err(format!("the loop of {} begins at {start:x?}", symbol_name(code)).into());
     }
     Ok(())
 }
 
 /// What a design changes when it is switched on, and nothing else.
-fn patched(code: &Code, design: &str, dormant: &[u8], enabled: &[u8]) -> Outcome {
-    let before = decode(code, dormant);
-    let after = decode(code, enabled);
+fn check_patch(code: &MarkerFunction, design: &str, dormant: &[u8], enabled: &[u8]) -> CommandResult {
+    let before = decode_code(code, dormant);
+    let after = decode_code(code, enabled);
     let same_places = before.iter().map(Instruction::ip).eq(after.iter().map(Instruction::ip));
     if !same_places {
         return Err("instructions moved".into());
@@ -210,9 +220,7 @@ fn patched(code: &Code, design: &str, dormant: &[u8], enabled: &[u8]) -> Outcome
     let inside = |target: u64| (code.address..code.address + dormant.len() as u64).contains(&target);
     let to_jump = |(before, after): &(&Instruction, &Instruction)| {
         let nop = before.mnemonic() == Mnemonic::Nop || before.mnemonic() == Mnemonic::Xchg;
-        nop && matches!(before.len(), 2 | 5)
-            && after.mnemonic() == Mnemonic::Jmp
-            && inside(after.near_branch_target())
+        nop && matches!(before.len(), 2 | 5) && after.mnemonic() == Mnemonic::Jmp && inside(after.near_branch_target())
     };
     // A tracepoint with one listener calls it itself; before, it called what goes through a list.
     let to_listener = |(before, after): &(&Instruction, &Instruction)| {
@@ -223,11 +231,9 @@ fn patched(code: &Code, design: &str, dormant: &[u8], enabled: &[u8]) -> Outcome
         ("static-key", [one]) => to_jump(one),
         ("tracepoint", [one, more @ ..]) => to_jump(one) && more.len() <= 1 && more.iter().all(to_listener),
         ("immediate", [(before, after)]) => {
-            let one_byte =
-                dormant.iter().zip(enabled).filter(|(dormant, enabled)| dormant != enabled).count();
+            let one_byte = dormant.iter().zip(enabled).filter(|(dormant, enabled)| dormant != enabled).count();
             let immediate = |one: &Instruction| {
-                (one.mnemonic() == Mnemonic::Mov && one.op1_kind() == OpKind::Immediate8)
-                    .then(|| one.immediate8())
+                (one.mnemonic() == Mnemonic::Mov && one.op1_kind() == OpKind::Immediate8).then(|| one.immediate8())
             };
             one_byte == 1 && immediate(before) == Some(0) && immediate(after) == Some(1)
         }
@@ -238,11 +244,11 @@ fn patched(code: &Code, design: &str, dormant: &[u8], enabled: &[u8]) -> Outcome
 }
 
 /// Codes are as long as another program counts them: lines `SYMBOL BYTES` in a file.
-pub fn lengths(path: &str) -> Outcome {
+pub fn check_lengths(path: &str) -> CommandResult {
     let counted = std::fs::read_to_string(path)?;
-    let codes = open()?.codes().to_vec();
+    let codes = open_markers()?.codes().to_vec();
     for code in &codes {
-        let line = format!("{} {}", symbol(code), code.len);
+        let line = format!("{} {}", symbol_name(code), code.len);
         if !counted.lines().any(|other| other == line) {
             return Err(format!("it does not say {line}").into());
         }

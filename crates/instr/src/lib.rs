@@ -8,9 +8,9 @@
 
 pub mod bodies;
 pub mod experiments;
+pub mod form_list;
 pub mod forms;
-pub mod isa;
-pub mod list;
+pub mod isa_filter;
 pub mod plan;
 pub mod rows;
 pub mod selection;
@@ -21,4 +21,4 @@ pub mod survey_settings;
 pub mod tables;
 
 pub use study::INFO;
-pub use study::{InstrStudy, Kept, NAME};
+pub use study::{InstrStudy, NAME, ResumedSurvey};

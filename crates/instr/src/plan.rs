@@ -1,25 +1,25 @@
 //! The plan of a survey, and what it builds on before its first form: the latency of `imul`, the links.
 
-use super::experiments::effort::Effort;
-use super::forms::constants::Constant;
-use super::forms::sequence::Sequence;
-use super::forms::wanted::WantedForm;
-use super::selection::{all, full_name};
+use super::experiments::survey_effort::SurveyEffort;
+use super::forms::encoded_constant::EncodedConstant;
+use super::forms::instruction_sequence::InstructionSequence;
+use super::forms::target_form::TargetForm;
+use super::selection::{full_name, list_forms};
 use super::session::InstrSession;
-use super::survey::Survey;
+use super::survey::FormSurvey;
 use super::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_code::asm::Listing;
 use cyclescope_code::asm::to_hex;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::features::{Features, SavedFeatures};
+use cyclescope_core::machine::features::{CpuFeatures, SavedFeatures};
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::container::ContainerError;
-use cyclescope_measure::{Plan, imul_latency};
+use cyclescope_measure::{Plan, resolve_imul_latency};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Passes, layouts, rounds and programs at most: a hundred times the largest of [`Effort::FULL`].
+/// Passes, layouts, rounds and programs at most: a hundred times the largest of [`SurveyEffort::FULL`].
 const EFFORT_MOST: usize = 600;
 
 /// All that decides the course of a survey beside the answers of the machine.
@@ -28,7 +28,7 @@ pub struct InstrPlan {
     /// Clock, step, latency of `imul`, seed and level of the intervals.
     pub plan: Plan,
     /// How much is measured.
-    pub effort: Effort,
+    pub effort: SurveyEffort,
     /// Whether the machine is emulated.
     pub emulated: bool,
     /// What a result file has of it.
@@ -48,7 +48,7 @@ struct SavedForm {
     throughput: bool,
     init: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    constant: Option<Constant>,
+    constant: Option<EncodedConstant>,
     /// The machine code of a sequence that begins with the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<String>,
@@ -56,19 +56,19 @@ struct SavedForm {
 
 /// How forms are measured.
 #[derive(Debug, Clone)]
-pub struct How {
+pub struct InstrOptions {
     /// See [`InstrPlan::plan`].
     pub plan: Plan,
     /// See [`InstrPlan::effort`].
-    pub effort: Effort,
+    pub effort: SurveyEffort,
     /// See [`InstrPlan::repro_options`].
     pub repro_options: String,
 }
 
 impl InstrPlan {
     /// A plan for these forms on this machine.
-    pub fn new(how: How, session: InstrSession, machine: &Machine, forms: &[WantedForm]) -> InstrPlan {
-        let saved = |wanted: &WantedForm| SavedForm {
+    pub fn new(how: InstrOptions, session: InstrSession, machine: &Machine, forms: &[TargetForm]) -> InstrPlan {
+        let saved = |wanted: &TargetForm| SavedForm {
             form: full_name(&wanted.form.into()),
             sequence: wanted.sequence.as_ref().map(|sequence| to_hex(&sequence.bytes())),
             latency: wanted.latency,
@@ -89,8 +89,8 @@ impl InstrPlan {
     }
 
     /// What the CPU has.
-    pub fn features(&self) -> Features {
-        Features::from(&self.features)
+    pub fn features(&self) -> CpuFeatures {
+        CpuFeatures::from(&self.features)
     }
 
     /// Measures what a survey builds on, the latency of `imul` and the links, and is ready to run.
@@ -98,58 +98,51 @@ impl InstrPlan {
     /// # Errors
     ///
     /// Those of the executor.
-    pub fn begin<'a>(
+    pub fn begin_survey<'a>(
         &self,
         executor: &mut dyn Executor,
-        features: &'a Features,
-        forms: Vec<WantedForm>,
-    ) -> Result<Survey<'a>, RunError> {
+        features: &'a CpuFeatures,
+        forms: Vec<TargetForm>,
+    ) -> Result<FormSurvey<'a>, RunError> {
         let InstrPlan { plan, effort, emulated, .. } = self;
         let settings = SurveySettings { effort: *effort, seed: plan.seed, confidence: plan.confidence };
         let timing = |imul_latency| SurveyTiming { clock: plan.clock, step: plan.step, imul_latency };
         if *emulated {
-            return Ok(Survey::emulated(
-                timing(f64::NAN),
-                executor.capabilities(),
-                features,
-                forms,
-                settings,
-            ));
+            return Ok(FormSurvey::new_emulated(timing(f64::NAN), executor.capabilities(), features, forms, settings));
         }
-        let imul_latency = imul_latency(executor, plan)?;
-        Survey::new(timing(imul_latency), executor, features, forms, settings)
+        let imul_latency = resolve_imul_latency(executor, plan)?;
+        FormSurvey::new(timing(imul_latency), executor, features, forms, settings)
     }
 
     /// The forms, and what was to be found out about each, of a plan that may come from anywhere.
-    pub(super) fn forms(&self) -> Result<Vec<WantedForm>, ContainerError> {
-        let Effort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
+    pub(super) fn restore_forms(&self) -> Result<Vec<TargetForm>, ContainerError> {
+        let SurveyEffort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
         let counts = [passes as usize, layouts, rounds as usize, recipes];
         if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !(1.0..1e9).contains(&cycles) {
-            return Err(ContainerError::fact("effort", "it is out of its range"));
+            return Err(ContainerError::damaged_fact("effort", "it is out of its range"));
         }
-        if let Some(field) = self.plan.unsound() {
-            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
+        if let Some(field) = self.plan.find_unsound_field() {
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
         }
-        let known: HashMap<String, WantedForm> =
-            all().into_iter().map(|wanted| (full_name(&wanted), wanted)).collect();
+        let known: HashMap<String, TargetForm> =
+            list_forms().into_iter().map(|wanted| (full_name(&wanted), wanted)).collect();
         let restored = |(index, saved): (usize, &SavedForm)| {
-            let damaged = |how: &str| ContainerError::fact(&format!("subjects[{index}]"), how);
+            let damaged = |how: &str| ContainerError::damaged_fact(&format!("subjects[{index}]"), how);
             let known = known.get(&saved.form).ok_or_else(|| damaged("there is no such form"))?;
-            let init =
-                cyclescope_code::asm::hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
+            let init = cyclescope_code::asm::parse_hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
             let SavedForm { latency, throughput, constant, .. } = *saved;
             let subject = match &saved.sequence {
-                Some(code) => sequence(code).ok_or_else(|| damaged("it has no sequence"))?,
+                Some(code) => restore_sequence(code).ok_or_else(|| damaged("it has no sequence"))?,
                 None => known.clone(),
             };
-            Ok(WantedForm { init, latency, throughput, constant, ..subject })
+            Ok(TargetForm { init, latency, throughput, constant, ..subject })
         };
         self.subjects.iter().enumerate().map(restored).collect()
     }
 }
 
 /// A sequence from its machine code in hexadecimal.
-fn sequence(code: &str) -> Option<WantedForm> {
-    let code = cyclescope_code::asm::hex(code).ok()?;
-    WantedForm::of_sequence(Sequence::new(Listing::from_bytes(&code).instructions()).ok()?)
+fn restore_sequence(code: &str) -> Option<TargetForm> {
+    let code = cyclescope_code::asm::parse_hex(code).ok()?;
+    TargetForm::from_sequence(InstructionSequence::new(Listing::from_bytes(&code).instructions()).ok()?)
 }

@@ -4,16 +4,16 @@
 //! operands, the name in the instruction database, and that with the operands. Filters and mnemonics are a union;
 //! CPUID features then leave of it what needs one of them. What matches nothing is an error, for it is misspelt.
 
-use crate::forms::wanted::WantedForm;
-use crate::isa::Isa;
+use crate::forms::target_form::TargetForm;
+use crate::isa_filter::IsaFilter;
 use crate::tables::reference;
-use cyclescope_code::asm::{forms, nearest};
-use cyclescope_measure::study::glob::glob;
+use cyclescope_code::asm::{forms, nearest_words};
+use cyclescope_measure::study::glob::matches_glob;
 use std::collections::BTreeSet;
 
 /// What is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Criteria {
+pub struct FormCriteria {
     /// Globs, in capitals or not.
     pub filters: Vec<String>,
     /// Mnemonics, each as a whole.
@@ -24,7 +24,7 @@ pub struct Criteria {
 
 /// What matches nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unmatched {
+pub enum UnmatchedCriterion {
     /// A filter, and what may have been meant.
     Filter(String, Vec<String>),
     /// A mnemonic, and what may have been meant.
@@ -36,35 +36,35 @@ pub enum Unmatched {
 }
 
 /// All forms, each with both questions.
-pub fn all() -> Vec<WantedForm> {
-    forms::all().map(WantedForm::from).collect()
+pub fn list_forms() -> Vec<TargetForm> {
+    forms::all_forms().map(TargetForm::from).collect()
 }
 
 /// The name that no other form, and none with another immediate, has: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`;
 /// of a sequence its assembly.
-pub fn full_name(wanted: &WantedForm) -> String {
+pub fn full_name(wanted: &TargetForm) -> String {
     format!("{} {}", wanted.code(), wanted.operands()).trim_end().to_string()
 }
 
-impl Criteria {
+impl FormCriteria {
     /// Those of the forms that are wanted, in their order.
-    pub fn select(&self, forms: Vec<WantedForm>) -> Result<Vec<WantedForm>, Unmatched> {
-        let filters: Vec<String> = self.filters.iter().map(|filter| spelt(filter)).collect();
-        let mnemonics: Vec<String> = self.mnemonics.iter().map(|name| reference::mnemonic(name)).collect();
-        let isa = Isa::new(self.isa.iter().map(String::as_str))
-            .map_err(|(name, near)| Unmatched::Isa(name, near))?;
+    pub fn select(&self, forms: Vec<TargetForm>) -> Result<Vec<TargetForm>, UnmatchedCriterion> {
+        let filters: Vec<String> = self.filters.iter().map(|filter| normalize_filter(filter)).collect();
+        let mnemonics: Vec<String> = self.mnemonics.iter().map(|name| reference::spell_mnemonic(name)).collect();
+        let isa = IsaFilter::new(self.isa.iter().map(String::as_str))
+            .map_err(|(name, near)| UnmatchedCriterion::Isa(name, near))?;
         let (mut hit_filters, mut hit_mnemonics) = (vec![false; filters.len()], vec![false; mnemonics.len()]);
         let mut known: BTreeSet<String> = BTreeSet::new();
         let mut chosen = Vec::new();
         // A form without operands has its Code's name for a full name, and is meant alone by it: not with REP.
         let full: BTreeSet<String> = forms.iter().map(|one| full_name(one).to_lowercase()).collect();
         for form in forms {
-            let names = Names::of(&form);
+            let names = FormNames::from_form(&form);
             let mut wanted = filters.is_empty() && mnemonics.is_empty();
             for (filter, hit) in filters.iter().zip(&mut hit_filters) {
                 let matches = match full.contains(filter) {
                     true => full_name(&form).to_lowercase() == *filter,
-                    false => names.all().iter().any(|name| glob(filter, name)),
+                    false => names.list_names().iter().any(|name| matches_glob(filter, name)),
                 };
                 (*hit, wanted) = (*hit || matches, wanted || matches);
             }
@@ -72,46 +72,46 @@ impl Criteria {
                 let matches = *mnemonic == names.mnemonic;
                 (*hit, wanted) = (*hit || matches, wanted || matches);
             }
-            let allowed = isa.allows(&form);
+            let allowed = isa.allows_form(&form);
             known.insert(names.mnemonic);
             known.insert(names.code);
             if wanted && allowed {
                 chosen.push(form);
             }
         }
-        let near = |word: &str| near(word, known.iter().map(String::as_str));
+        let near = |word: &str| suggest_names(word, known.iter().map(String::as_str));
         if let Some(index) = hit_filters.iter().position(|hit| !hit) {
-            return Err(Unmatched::Filter(self.filters[index].clone(), near(&filters[index])));
+            return Err(UnmatchedCriterion::Filter(self.filters[index].clone(), near(&filters[index])));
         }
         if let Some(index) = hit_mnemonics.iter().position(|hit| !hit) {
-            return Err(Unmatched::Mnemonic(self.mnemonics[index].clone(), near(&mnemonics[index])));
+            return Err(UnmatchedCriterion::Mnemonic(self.mnemonics[index].clone(), near(&mnemonics[index])));
         }
-        if chosen.is_empty() { Err(Unmatched::Together) } else { Ok(chosen) }
+        if chosen.is_empty() { Err(UnmatchedCriterion::Together) } else { Ok(chosen) }
     }
 }
 
 /// What may have been meant by the first word.
-fn near<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn suggest_names<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let word = text.split(' ').next().unwrap_or_default();
-    nearest(word, known).into_iter().map(str::to_string).collect()
+    nearest_words(word, known).into_iter().map(str::to_string).collect()
 }
 
 /// What a form can be called, in lower case.
-struct Names {
+struct FormNames {
     mnemonic: String,
     code: String,
     /// Those of the form, and after them those with the immediate that is asked for.
     operands: [String; 2],
 }
 
-impl Names {
-    fn of(wanted: &WantedForm) -> Names {
-        let general = WantedForm { constant: None, ..wanted.clone() };
+impl FormNames {
+    fn from_form(wanted: &TargetForm) -> FormNames {
+        let general = TargetForm { constant: None, ..wanted.clone() };
         let operands = [general.operands(), wanted.operands()].map(|operands| operands.to_lowercase());
-        Names { mnemonic: wanted.mnemonic(), code: wanted.code().to_lowercase(), operands }
+        FormNames { mnemonic: wanted.mnemonic(), code: wanted.code().to_lowercase(), operands }
     }
 
-    fn all(&self) -> [String; 6] {
+    fn list_names(&self) -> [String; 6] {
         let [form, asked] = &self.operands;
         let with = |name: &str, operands: &str| format!("{name} {operands}").trim_end().to_string();
         let (mnemonic, code) = (&self.mnemonic, &self.code);
@@ -127,7 +127,7 @@ impl Names {
 }
 
 /// A filter in lower case, with spaces as tables have them: one after the name and after each comma.
-fn spelt(filter: &str) -> String {
+fn normalize_filter(filter: &str) -> String {
     let parts = filter.split(',').map(|part| part.split_whitespace().collect::<Vec<_>>().join(" "));
     parts.collect::<Vec<_>>().join(", ").to_lowercase()
 }
@@ -136,12 +136,12 @@ fn spelt(filter: &str) -> String {
 mod tests {
     use super::*;
 
-    fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<WantedForm>, Unmatched> {
+    fn select(filters: &[&str], mnemonics: &[&str], isa: &[&str]) -> Result<Vec<TargetForm>, UnmatchedCriterion> {
         let own = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
-        Criteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }.select(all())
+        FormCriteria { filters: own(filters), mnemonics: own(mnemonics), isa: own(isa) }.select(list_forms())
     }
 
-    fn names(forms: &[WantedForm]) -> Vec<String> {
+    fn names(forms: &[TargetForm]) -> Vec<String> {
         forms.iter().map(full_name).collect()
     }
 
@@ -161,10 +161,8 @@ mod tests {
 
     #[test]
     fn every_form_is_selected_by_its_full_name_alone() {
-        let all = all();
-        for wanted in
-            all.iter().step_by(499).chain(all.iter().filter(|wanted| wanted.form.mnemonic() == "lea"))
-        {
+        let all = list_forms();
+        for wanted in all.iter().step_by(499).chain(all.iter().filter(|wanted| wanted.form.mnemonic() == "lea")) {
             let found = select(&[&full_name(wanted)], &[], &[]).unwrap();
             assert_eq!(names(&found), [full_name(wanted)]);
         }
@@ -175,7 +173,7 @@ mod tests {
         let found = select(&["vpaddb"], &[], &["avx512bw"]).unwrap();
         assert!(!found.is_empty() && found.iter().all(|wanted| wanted.form.encoding() == "evex"));
         assert!(found.len() < select(&["vpaddb"], &[], &[]).unwrap().len());
-        assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(Unmatched::Together));
+        assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(UnmatchedCriterion::Together));
         let without = select(&["vpaddb"], &[], &["!avx512bw"]).unwrap();
         assert!(!without.is_empty() && without.iter().all(|wanted| wanted.form.encoding() == "vex"));
         let both = select(&["vpaddb"], &[], &["AVX2", "! AVX512F", "avx512vl", "!avx512bw"]).unwrap();
@@ -185,14 +183,14 @@ mod tests {
     #[test]
     fn what_matches_nothing_is_told_with_what_is_near() {
         let near = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Vec<_>>();
-        let Err(Unmatched::Filter(text, found)) = select(&["add", "imull r64"], &[], &[]) else { panic!() };
+        let Err(UnmatchedCriterion::Filter(text, found)) = select(&["add", "imull r64"], &[], &[]) else { panic!() };
         assert_eq!((text.as_str(), found.contains(&"imul".to_string())), ("imull r64", true));
-        let Err(Unmatched::Isa(_, found)) = select(&["add"], &[], &["avx512bv"]) else { panic!() };
+        let Err(UnmatchedCriterion::Isa(_, found)) = select(&["add"], &[], &["avx512bv"]) else { panic!() };
         assert!(found.contains(&"avx512bw".to_string()), "{found:?}");
         assert!(
-            matches!(select(&["add"], &[], &["!avx512bv"]), Err(Unmatched::Isa(name, _)) if name == "!avx512bv")
+            matches!(select(&["add"], &[], &["!avx512bv"]), Err(UnmatchedCriterion::Isa(name, _)) if name == "!avx512bv")
         );
-        assert_eq!(select(&["zzzzz*"], &[], &[]), Err(Unmatched::Filter("zzzzz*".to_string(), near(&[]))));
-        assert!(matches!(select(&[], &["vpad"], &[]), Err(Unmatched::Mnemonic(..))));
+        assert_eq!(select(&["zzzzz*"], &[], &[]), Err(UnmatchedCriterion::Filter("zzzzz*".to_string(), near(&[]))));
+        assert!(matches!(select(&[], &["vpad"], &[]), Err(UnmatchedCriterion::Mnemonic(..))));
     }
 }

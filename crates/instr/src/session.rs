@@ -1,9 +1,9 @@
 //! What two parts of one survey must have in common, as the first line of a result file has it.
 
-use super::experiments::effort::Effort;
-use super::experiments::gauge::{Cost, Gauge};
+use super::experiments::link_costs::{LinkCosts, LinkEstimate};
+use super::experiments::survey_effort::SurveyEffort;
 use super::rows::explanation::LinkCost;
-pub use cyclescope_measure::study::{Session, differing};
+pub use cyclescope_measure::study::{ResumableSession, list_differing_fields};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct InstrSession {
     /// Whether --quick was given.
     pub quick: bool,
     /// What that means.
-    pub effort: Effort,
+    pub effort: SurveyEffort,
     /// Level of the intervals.
     pub confidence: f64,
     /// The timing method.
@@ -45,38 +45,38 @@ pub struct InstrSession {
 
 /// The first line of a result file, kind `machine`.
 #[derive(Debug, Serialize)]
-pub(super) struct MachineLine<'a> {
+pub(super) struct InstrMachineLine<'a> {
     /// Facts of the machine.
     #[serde(flatten)]
     pub(super) machine: &'a Value,
     /// What is measured, and how.
     pub(super) survey: &'a InstrSession,
     /// What links in chains cost.
-    pub(super) gauge: GaugeRecord,
+    pub(super) gauge: LinkCostsRecord,
 }
 
 /// What was measured before all forms.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct GaugeRecord {
+pub struct LinkCostsRecord {
     /// Core cycles of a NOP.
     pub nop: Option<f64>,
     /// What links cost.
     pub links: Vec<LinkCost>,
 }
 
-impl GaugeRecord {
+impl LinkCostsRecord {
     /// Makes a gauge the same: the rows of one file follow one convention.
-    pub(super) fn adopt_by(&self, gauge: &mut Gauge) {
+    pub(super) fn apply_to(&self, gauge: &mut LinkCosts) {
         for LinkCost { name, cycles, certain, margin } in &self.links {
             if let Some(cycles) = *cycles {
                 let margin = margin.unwrap_or_default();
-                gauge.adopt(name, Cost { cycles, certain: *certain, margin });
+                gauge.adopt_cost(name, LinkEstimate { cycles, certain: *certain, margin });
             }
         }
     }
 
     /// As the gauge has it.
-    pub(super) fn new(gauge: &Gauge) -> GaugeRecord {
+    pub(super) fn new(gauge: &LinkCosts) -> LinkCostsRecord {
         let finite = |cycles: f64| cycles.is_finite().then_some(cycles);
         let links = gauge.costs().map(|(name, cost)| LinkCost {
             name: name.to_string(),
@@ -84,20 +84,19 @@ impl GaugeRecord {
             certain: cost.certain,
             margin: finite(cost.margin),
         });
-        GaugeRecord { nop: finite(gauge.slot()), links: links.collect() }
+        LinkCostsRecord { nop: finite(gauge.nop_cycles()), links: links.collect() }
     }
 }
 
-impl Session for InstrSession {
+impl ResumableSession for InstrSession {
     const FIELD: &'static str = "survey";
 
-    fn changes(&self, now: &InstrSession) -> Vec<String> {
-        differing(self, now, &["identity", "forms"])
+    fn describe_changes(&self, now: &InstrSession) -> Vec<String> {
+        list_differing_fields(self, now, &["identity", "forms"])
     }
 
-    fn other_subjects(&self, now: &InstrSession) -> Option<String> {
-        let text =
-            || format!("it has {} forms, which differ from the {} selected now", self.forms, now.forms);
+    fn describe_other_subjects(&self, now: &InstrSession) -> Option<String> {
+        let text = || format!("it has {} forms, which differ from the {} selected now", self.forms, now.forms);
         (self.identity != now.identity).then(text)
     }
 }

@@ -4,48 +4,48 @@
 //! after the first, some time later. A form whose passes disagree gets a further one; a row is made when a form's last
 //! pass is done.
 
-use crate::experiments::effort::Effort;
+use crate::experiments::form_measurement::FormMeasurement;
 use crate::experiments::form_plan::FormPlan;
-use crate::experiments::gauge::Gauge;
-use crate::experiments::measurement::Measurement;
+use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::ring_0;
-use crate::experiments::timing::Timer;
-use crate::forms::constants::Constant;
-use crate::forms::operands::{Anatomy, encode};
-use crate::forms::skip::{skip, undefined};
-use crate::forms::wanted::WantedForm;
-use crate::isa;
-use crate::rows::analysis::Analysis;
-use crate::rows::row::{Row, Status};
+use crate::experiments::survey_effort::SurveyEffort;
+use crate::experiments::timing::ProgramTimer;
+use crate::forms::encoded_constant::EncodedConstant;
+use crate::forms::form_anatomy::{FormAnatomy, encode_instructions};
+use crate::forms::skip::{explain_undefined, find_skip};
+use crate::forms::target_form::TargetForm;
+use crate::isa_filter;
+use crate::rows::instr_row::{InstrRow, RowStatus};
+use crate::rows::row_analysis::RowAnalysis;
 use crate::survey_settings::{SurveySettings, SurveyTiming};
-use cyclescope_code::asm::forms::Form;
+use cyclescope_code::asm::forms::InstructionForm;
 use cyclescope_code::asm::to_hex;
 use cyclescope_core::error::RunError;
-use cyclescope_core::machine::features::Features;
-use cyclescope_core::random::{Random, mix};
-use cyclescope_exec::{Capabilities, Executor, Timing};
+use cyclescope_core::machine::features::CpuFeatures;
+use cyclescope_core::random::{Random, mix_seeds};
+use cyclescope_exec::{Capabilities, Executor, TimingOrigin};
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::result::caveat::Code;
+use cyclescope_measure::result::caveat::CaveatKind;
 use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 /// What a survey is about.
-pub struct Survey<'a> {
+pub struct FormSurvey<'a> {
     /// The timing method, its step, and the ruler's latency.
-    pub timer: Timer<'a>,
+    pub timer: ProgramTimer<'a>,
     /// What links cost.
-    pub gauge: Gauge,
+    pub gauge: LinkCosts,
     /// What the CPU has.
-    pub features: &'a Features,
+    pub features: &'a CpuFeatures,
     /// What the executor can do. Where that is emulated, programs only show that they run, for no time is a core's.
     pub capabilities: Capabilities,
     /// The forms.
-    pub forms: Vec<WantedForm>,
+    pub forms: Vec<TargetForm>,
     /// How much to measure.
-    pub effort: Effort,
+    pub effort: SurveyEffort,
     /// Seed of orders and layouts.
     pub seed: u64,
     /// Level of the intervals.
@@ -55,7 +55,7 @@ pub struct Survey<'a> {
 /// How a form's measurement in one pass ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum FormOutcome {
     /// The readings of each experiment.
     Measured(Vec<ProgramReading>),
     /// It was not tried.
@@ -64,10 +64,10 @@ pub enum Outcome {
     Failed(String),
 }
 
-impl Outcome {
+impl FormOutcome {
     /// Whether some of it was never measured on a core of its own, or none of it at all.
     fn is_disturbed(&self) -> bool {
-        let Outcome::Measured(readings) = self else { return false };
+        let FormOutcome::Measured(readings) = self else { return false };
         let nothing = |reading: &ProgramReading| reading.cycles.is_empty();
         let shared = |reading: &ProgramReading| nothing(reading) && !reading.shared.is_empty();
         readings.iter().any(shared) || readings.iter().all(nothing)
@@ -76,30 +76,30 @@ impl Outcome {
 
 /// One form in one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Done {
+pub struct FormPass {
     /// Which of the survey's forms.
     pub form: usize,
     /// The pass, from 0.
     pub pass: u32,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: FormOutcome,
 }
 
 /// What is known of a survey that was interrupted.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct SurveyState {
     /// The forms whose rows are made.
     pub complete: Vec<usize>,
     /// Of others, what passes found, from the first pass on.
-    pub done: Vec<Done>,
+    pub done: Vec<FormPass>,
 }
 
 /// What a survey hands over while it runs.
-pub enum Event<'a> {
+pub enum SurveyEvent<'a> {
     /// A form was measured in a pass, and another will follow; keep it to be able to go on after an interruption.
-    Done(&'a Done),
+    Done(&'a FormPass),
     /// A form's last pass is over.
-    Row(Box<Row>),
+    Row(Box<InstrRow>),
 }
 
 /// How far the survey has come.
@@ -112,86 +112,86 @@ pub struct SurveyProgress {
 }
 
 /// A form that was disturbed throughout is put off until after the others.
-const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 /// Further passes for forms whose passes disagree, at most.
-const FURTHER: u32 = 1;
+const FURTHER_PASSES: u32 = 1;
 
-impl<'a> Survey<'a> {
+impl<'a> FormSurvey<'a> {
     /// Measures the links, and is ready to run.
     pub fn new(
         timing: SurveyTiming<'a>,
         executor: &mut dyn Executor,
-        features: &'a Features,
-        forms: Vec<WantedForm>,
+        features: &'a CpuFeatures,
+        forms: Vec<TargetForm>,
         settings: SurveySettings,
-    ) -> Result<Survey<'a>, RunError> {
-        let timer = timing.timer();
+    ) -> Result<FormSurvey<'a>, RunError> {
+        let timer = timing.to_timer();
         let SurveySettings { effort, seed, confidence } = settings;
         let gauge =
-            Gauge::measure(&timer, executor, features, effort.regimes, &mut Random::new(mix(seed, 1)))?;
+            LinkCosts::measure(&timer, executor, features, effort.regimes, &mut Random::new(mix_seeds(seed, 1)))?;
         let capabilities = executor.capabilities().clone();
-        Ok(Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
+        Ok(FormSurvey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
     }
 
     /// A survey of an emulated machine: each program runs, and no row has a number.
-    pub(crate) fn emulated(
+    pub(crate) fn new_emulated(
         timing: SurveyTiming<'a>,
         capabilities: &Capabilities,
-        features: &'a Features,
-        forms: Vec<WantedForm>,
+        features: &'a CpuFeatures,
+        forms: Vec<TargetForm>,
         settings: SurveySettings,
-    ) -> Survey<'a> {
+    ) -> FormSurvey<'a> {
         let SurveySettings { effort, seed, confidence } = settings;
-        let (timer, gauge) = (timing.timer(), Gauge::default());
-        let effort = Effort { passes: 1, layouts: 1, ..effort };
-        let capabilities = Capabilities { timing: Timing::Emulated, ..capabilities.clone() };
-        Survey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
+        let (timer, gauge) = (timing.to_timer(), LinkCosts::default());
+        let effort = SurveyEffort { passes: 1, layouts: 1, ..effort };
+        let capabilities = Capabilities { timing: TimingOrigin::Emulated, ..capabilities.clone() };
+        FormSurvey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
     }
 
     /// Runs all passes but for what is known already, and hands over what it finds. `Break` ends it.
     pub fn run(
         &self,
         executor: &mut dyn Executor,
-        known: Known,
-        take: &mut dyn FnMut(Event, SurveyProgress) -> ControlFlow<()>,
+        known: SurveyState,
+        take: &mut dyn FnMut(SurveyEvent, SurveyProgress) -> ControlFlow<()>,
     ) -> Result<(), RunError> {
         let passes = self.effort.passes;
-        let mut outcomes: Vec<Vec<Outcome>> = vec![Vec::new(); self.forms.len()];
+        let mut outcomes: Vec<Vec<FormOutcome>> = vec![Vec::new(); self.forms.len()];
         let mut complete = vec![false; self.forms.len()];
         known.complete.iter().for_each(|form| complete[*form] = true);
-        let mut progress = self.standing(&known);
+        let mut progress = self.count_progress(&known);
         for done in known.done {
             if outcomes.get(done.form).is_some_and(|outcomes| outcomes.len() == done.pass as usize) {
                 outcomes[done.form].push(done.outcome);
             }
         }
-        for pass in 0..passes + FURTHER {
+        for pass in 0..passes + FURTHER_PASSES {
             let open = |form: &usize| !complete[*form] && outcomes[*form].len() == pass as usize;
             let mut order: Vec<usize> = (0..self.forms.len()).filter(open).collect();
-            Random::new(mix(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
+            Random::new(mix_seeds(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
-            let mut retries = vec![BESIDE_SIBLING.start(); self.forms.len()];
+            let mut retries = vec![SIBLING_RETRIES.start_retries(); self.forms.len()];
             while let Some(form) = order.pop_front() {
-                let plan = self.plan(form);
-                let outcome = self.measure(executor, &plan, &outcomes[form])?;
+                let plan = self.plan_form(form);
+                let outcome = self.measure_pass(executor, &plan, &outcomes[form])?;
                 // A neighbour may be gone when all others are done.
-                if outcome.is_disturbed() && !order.is_empty() && retries[form].retry() {
+                if outcome.is_disturbed() && !order.is_empty() && retries[form].use_retry() {
                     order.push_back(form);
                     continue;
                 }
                 progress.done += 1;
                 outcomes[form].push(outcome.clone());
                 let last = pass + 1 >= passes;
-                let row = last.then(|| self.row(form, &plan, &outcomes[form]));
+                let row = last.then(|| self.build_row(form, &plan, &outcomes[form]));
                 let event = match row {
-                    Some(row) if !self.is_open(&row, pass) => {
+                    Some(row) if !self.needs_further_pass(&row, pass) => {
                         complete[form] = true;
                         outcomes[form] = Vec::new();
-                        Event::Row(Box::new(row))
+                        SurveyEvent::Row(Box::new(row))
                     }
                     row => {
                         progress.total += usize::from(row.is_some());
-                        Event::Done(&Done { form, pass, outcome })
+                        SurveyEvent::Done(&FormPass { form, pass, outcome })
                     }
                 };
                 if take(event, progress).is_break() {
@@ -203,7 +203,7 @@ impl<'a> Survey<'a> {
     }
 
     /// How far the survey has come with what is known.
-    pub fn standing(&self, known: &Known) -> SurveyProgress {
+    pub fn count_progress(&self, known: &SurveyState) -> SurveyProgress {
         let passes = self.effort.passes as usize;
         let disputed = known.done.iter().filter(|done| done.pass as usize + 1 >= passes).count();
         SurveyProgress {
@@ -213,23 +213,27 @@ impl<'a> Survey<'a> {
     }
 
     /// Whether a row needs a further pass: its passes disagree.
-    fn is_open(&self, row: &Row, pass: u32) -> bool {
-        let disputed = row.caveats.iter().any(|caveat| caveat.code == Code::NotRepeatable);
-        disputed && pass + 1 < self.effort.passes + FURTHER
+    fn needs_further_pass(&self, row: &InstrRow, pass: u32) -> bool {
+        let disputed = row.caveats.iter().any(|caveat| caveat.code == CaveatKind::NotRepeatable);
+        disputed && pass + 1 < self.effort.passes + FURTHER_PASSES
     }
 
     /// Measures one form in as many passes as it takes. Returns its row and what each pass found.
-    pub fn settle(&self, executor: &mut dyn Executor, form: usize) -> Result<(Row, Vec<Outcome>), RunError> {
-        let plan = self.plan(form);
+    pub fn settle_form(
+        &self,
+        executor: &mut dyn Executor,
+        form: usize,
+    ) -> Result<(InstrRow, Vec<FormOutcome>), RunError> {
+        let plan = self.plan_form(form);
         let mut outcomes = Vec::new();
         for pass in 0.. {
-            let outcome = self.measure(executor, &plan, &outcomes)?;
+            let outcome = self.measure_pass(executor, &plan, &outcomes)?;
             outcomes.push(outcome);
             if pass + 1 < self.effort.passes {
                 continue;
             }
-            let row = self.row(form, &plan, &outcomes);
-            if !self.is_open(&row, pass) {
+            let row = self.build_row(form, &plan, &outcomes);
+            if !self.needs_further_pass(&row, pass) {
                 return Ok((row, outcomes));
             }
         }
@@ -237,82 +241,88 @@ impl<'a> Survey<'a> {
     }
 
     /// The experiments of a form, or why there are none.
-    pub fn plan(&self, form: usize) -> Result<FormPlan, Outcome> {
+    pub fn plan_form(&self, form: usize) -> Result<FormPlan, FormOutcome> {
         let wanted = &self.forms[form];
         let Some(anatomy) = wanted.anatomy() else {
-            return Err(Outcome::Failed("no instance can be encoded".to_string()));
+            return Err(FormOutcome::Failed("no instance can be encoded".to_string()));
         };
-        let is_skipped = |anatomy: &Anatomy| skip(anatomy, self.features, self.capabilities.ring);
+        let is_skipped = |anatomy: &FormAnatomy| find_skip(anatomy, self.features, self.capabilities.ring);
         let skipped = match &wanted.sequence {
-            Some(sequence) => sequence.parts().find_map(|part| is_skipped(&part)),
+            Some(sequence) => sequence.anatomies().find_map(|part| is_skipped(&part)),
             None => is_skipped(&anatomy),
         };
         if let Some(skip) = skipped {
-            return Err(Outcome::Skipped(skip.reason()));
+            return Err(FormOutcome::Skipped(skip.describe()));
         }
         let mut plan = FormPlan::new(anatomy, self.features, wanted);
         if !self.capabilities.is_privileged() {
             return Ok(plan);
         }
-        match ring_0::restrict(&mut plan) {
-            Some(skip) => Err(Outcome::Skipped(skip.reason())),
+        match ring_0::restrict_plan(&mut plan) {
+            Some(skip) => Err(FormOutcome::Skipped(skip.describe())),
             None => Ok(plan),
         }
     }
 
     /// Measures a form once, after the passes that are known already.
-    pub(crate) fn measure(
+    pub(crate) fn measure_pass(
         &self,
         executor: &mut dyn Executor,
-        plan: &Result<FormPlan, Outcome>,
-        earlier: &[Outcome],
-    ) -> Result<Outcome, RunError> {
+        plan: &Result<FormPlan, FormOutcome>,
+        earlier: &[FormOutcome],
+    ) -> Result<FormOutcome, RunError> {
         let plan = match plan {
             Ok(plan) => plan,
             Err(outcome) => return Ok(outcome.clone()),
         };
         if plan.experiments.is_empty() {
-            return Ok(Outcome::Failed("no program can be written".to_string()));
+            return Ok(FormOutcome::Failed("no program can be written".to_string()));
         }
         // By its name, not its place among others: alone, a form gets the layouts that it has in a larger survey.
-        let mut random = Random::new(mix(mix(self.seed, earlier.len() as u64), name(&plan.anatomy.form)));
+        let mut random =
+            Random::new(mix_seeds(mix_seeds(self.seed, earlier.len() as u64), hash_form(&plan.anatomy.form)));
         // What ring 0 may run was checked with the plan's own constant.
         let constants = self.effort.constants && !self.capabilities.is_privileged();
-        let effort = Effort { constants, ..self.effort };
-        let measured = |outcome: &Outcome| match outcome {
-            Outcome::Measured(readings) => Some(readings.clone()),
-            Outcome::Skipped(_) | Outcome::Failed(_) => None,
+        let effort = SurveyEffort { constants, ..self.effort };
+        let measured = |outcome: &FormOutcome| match outcome {
+            FormOutcome::Measured(readings) => Some(readings.clone()),
+            FormOutcome::Skipped(_) | FormOutcome::Failed(_) => None,
         };
         let earlier: Vec<Vec<ProgramReading>> = earlier.iter().filter_map(measured).collect();
-        let measurement = Measurement { timer: &self.timer, effort, plan, earlier: &earlier };
+        let measurement = FormMeasurement { timer: &self.timer, effort, plan, earlier: &earlier };
         let result = match self.capabilities.is_emulated() {
             true => measurement.try_out(executor, &mut random).map(|()| Vec::new()),
             false => measurement.run(executor, &mut random),
         };
         match result {
-            Ok(readings) => Ok(Outcome::Measured(readings)),
-            Err(error) if error.is_of_the_harness() => Err(error),
+            Ok(readings) => Ok(FormOutcome::Measured(readings)),
+            Err(error) if error.is_harness_failure() => Err(error),
             Err(error) => Ok(
-                match ring_0::skipped(&plan.anatomy, &error).or_else(|| undefined(&plan.anatomy, &error)) {
-                    Some(reason) => Outcome::Skipped(reason),
-                    None => Outcome::Failed(error.to_string()),
+                match ring_0::explain_skip(&plan.anatomy, &error).or_else(|| explain_undefined(&plan.anatomy, &error)) {
+                    Some(reason) => FormOutcome::Skipped(reason),
+                    None => FormOutcome::Failed(error.to_string()),
                 },
             ),
         }
     }
 
     /// The row of a form from its passes.
-    pub(crate) fn row(&self, form: usize, plan: &Result<FormPlan, Outcome>, outcomes: &[Outcome]) -> Row {
-        let mut row = self.key(form);
+    pub(crate) fn build_row(
+        &self,
+        form: usize,
+        plan: &Result<FormPlan, FormOutcome>,
+        outcomes: &[FormOutcome],
+    ) -> InstrRow {
+        let mut row = self.build_key_row(form);
         let mut passes = Vec::new();
         for outcome in outcomes {
             match outcome {
-                Outcome::Measured(readings) => passes.push(readings.clone()),
-                Outcome::Skipped(reason) => {
-                    (row.status, row.reason) = (Status::Skipped, Some(reason.clone()));
+                FormOutcome::Measured(readings) => passes.push(readings.clone()),
+                FormOutcome::Skipped(reason) => {
+                    (row.status, row.reason) = (RowStatus::Skipped, Some(reason.clone()));
                     return row;
                 }
-                Outcome::Failed(reason) => row.reason = Some(reason.clone()),
+                FormOutcome::Failed(reason) => row.reason = Some(reason.clone()),
             }
         }
         // What failed once is not believed.
@@ -320,14 +330,18 @@ impl<'a> Survey<'a> {
             return row;
         }
         if self.capabilities.is_emulated() {
-            row.status = Status::Measured;
-            row.caveats.push(Caveat::emulated());
+            row.status = RowStatus::Measured;
+            row.caveats.push(Caveat::emulated_machine());
             return row;
         }
         if let Ok(plan) = plan {
-            let analysis =
-                Analysis { plan, gauge: &self.gauge, confidence: self.confidence, slot: self.gauge.slot() };
-            analysis.fill(&mut row, &passes);
+            let analysis = RowAnalysis {
+                plan,
+                gauge: &self.gauge,
+                confidence: self.confidence,
+                nop_cycles: self.gauge.nop_cycles(),
+            };
+            analysis.fill_row(&mut row, &passes);
             if !self.forms[form].throughput {
                 row.throughput = None;
             }
@@ -336,27 +350,27 @@ impl<'a> Survey<'a> {
     }
 
     /// A row with its key and nothing measured.
-    pub(crate) fn key(&self, form: usize) -> Row {
+    pub(crate) fn build_key_row(&self, form: usize) -> InstrRow {
         let wanted = &self.forms[form];
         let anatomy = wanted.anatomy();
         let bytes = match &wanted.sequence {
             Some(sequence) => Some(sequence.bytes()),
-            None => anatomy.as_ref().and_then(|anatomy| encode(&[anatomy.sample])),
+            None => anatomy.as_ref().and_then(|anatomy| encode_instructions(&[anatomy.sample])),
         };
         let constant = anatomy.as_ref().and_then(|anatomy| anatomy.constants.first().copied());
         let own = anatomy.filter(|_| wanted.sequence.is_none());
-        Row {
+        InstrRow {
             code: wanted.code(),
             mnemonic: wanted.mnemonic(),
             operands: wanted.operands(),
             encoding: wanted.encoding().to_string(),
             executor: self.capabilities.executor.to_string(),
-            isa: isa::of(wanted).join("+"),
+            isa: isa_filter::list_features(wanted).join("+"),
             implicit: own.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| to_hex(&bytes)).unwrap_or_default(),
-            immediate: constant.and_then(Constant::immediate),
+            immediate: constant.and_then(EncodedConstant::format_immediate),
             tried: Vec::new(),
-            status: Status::Failed,
+            status: RowStatus::Failed,
             reason: None,
             latency: Vec::new(),
             throughput: None,
@@ -368,9 +382,9 @@ impl<'a> Survey<'a> {
 }
 
 /// A number for a form.
-fn name(form: &Form) -> u64 {
-    let text = format!("{:?} {}", form.code, form.operands());
-    text.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)))
+fn hash_form(form: &InstructionForm) -> u64 {
+    let text = format!("{:?} {}", form.code, form.describe_operands());
+    text.bytes().fold(0, |hash, byte| mix_seeds(hash, u64::from(byte)))
 }
 
 #[cfg(test)]
@@ -379,22 +393,22 @@ mod tests {
     use cyclescope_code::asm::forms;
     use cyclescope_code::clock::Clock;
     use cyclescope_core::machine::Machine;
-    use cyclescope_sim::{Scenario, Simulated};
+    use cyclescope_sim::{Scenario, SimulatedExecutor};
 
     #[test]
     fn programs_run_on_an_emulated_machine_and_give_no_numbers() {
         let machine = Machine::detect();
-        let mut executor = Simulated::new(Scenario::default(), 1);
-        let clock = Clock::named("rdtscp-lfence").unwrap();
+        let mut executor = SimulatedExecutor::new(Scenario::default(), 1);
+        let clock = Clock::find_named("rdtscp-lfence").unwrap();
         let timing = SurveyTiming { clock, step: 1.0, imul_latency: 3.0 };
-        let form = forms::all().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
-        let settings = SurveySettings { effort: Effort::QUICK, seed: 1, confidence: 0.95 };
-        let forms = vec![WantedForm::from(form)];
-        let survey = Survey::emulated(timing, executor.capabilities(), &machine.features, forms, settings);
-        let plan = survey.plan(0);
-        let outcome = survey.measure(&mut executor, &plan, &[]).unwrap();
-        let row = survey.row(0, &plan, &[outcome]);
-        assert_eq!((row.status, row.caveats), (Status::Measured, vec![Caveat::emulated()]));
+        let form = forms::all_forms().find(|form| form.code == iced_x86::Code::Imul_r64_rm64).unwrap();
+        let settings = SurveySettings { effort: SurveyEffort::QUICK, seed: 1, confidence: 0.95 };
+        let forms = vec![TargetForm::from(form)];
+        let survey = FormSurvey::new_emulated(timing, executor.capabilities(), &machine.features, forms, settings);
+        let plan = survey.plan_form(0);
+        let outcome = survey.measure_pass(&mut executor, &plan, &[]).unwrap();
+        let row = survey.build_row(0, &plan, &[outcome]);
+        assert_eq!((row.status, row.caveats), (RowStatus::Measured, vec![Caveat::emulated_machine()]));
         assert!(row.latency.is_empty() && row.throughput.is_none());
     }
 
@@ -404,7 +418,7 @@ mod tests {
         let shared = ProgramReading { shared: vec![2.0], ..ProgramReading::default() };
         let both = ProgramReading { shared: vec![2.0], ..alone.clone() };
         let disturbed = |readings: &[&ProgramReading]| {
-            Outcome::Measured(readings.iter().map(|reading| (*reading).clone()).collect()).is_disturbed()
+            FormOutcome::Measured(readings.iter().map(|reading| (*reading).clone()).collect()).is_disturbed()
         };
         assert!(disturbed(&[&alone, &shared]) && disturbed(&[&ProgramReading::default()]));
         assert!(!disturbed(&[&both, &alone]) && !disturbed(&[&alone, &ProgramReading::default()]));

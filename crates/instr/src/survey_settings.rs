@@ -1,7 +1,7 @@
 //! What a survey is begun with: by what it measures time, how thoroughly, and from which seed.
 
-use super::experiments::effort::Effort;
-use super::experiments::timing::Timer;
+use super::experiments::survey_effort::SurveyEffort;
+use super::experiments::timing::ProgramTimer;
 use cyclescope_code::clock::Clock;
 
 /// By what a survey measures time.
@@ -16,8 +16,8 @@ pub struct SurveyTiming<'a> {
 }
 
 impl<'a> SurveyTiming<'a> {
-    pub(super) fn timer(self) -> Timer<'a> {
-        Timer::new(self.clock, self.step, self.imul_latency)
+    pub(super) fn to_timer(self) -> ProgramTimer<'a> {
+        ProgramTimer::new(self.clock, self.step, self.imul_latency)
     }
 }
 
@@ -25,7 +25,7 @@ impl<'a> SurveyTiming<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SurveySettings {
     /// How much to measure.
-    pub effort: Effort,
+    pub effort: SurveyEffort,
     /// Seed of orders and layouts.
     pub seed: u64,
     /// Level of the intervals.

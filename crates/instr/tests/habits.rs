@@ -5,13 +5,13 @@ use cyclescope_code::clock::Clock;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::machine::Machine;
 use cyclescope_exec::Executor;
-use cyclescope_instr::experiments::effort::Effort;
-use cyclescope_instr::forms::wanted::WantedForm;
-use cyclescope_instr::rows::row::{Bound, Row};
-use cyclescope_instr::survey::{Event, Known, Survey};
+use cyclescope_instr::experiments::survey_effort::SurveyEffort;
+use cyclescope_instr::forms::target_form::TargetForm;
+use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound};
+use cyclescope_instr::survey::{FormSurvey, SurveyEvent, SurveyState};
 use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
-use cyclescope_run::{Request, run};
-use cyclescope_sim::{CoreModel, Scenario, Simulated, SimulatedCore};
+use cyclescope_run::{RunRequest, run_snippet};
+use cyclescope_sim::{CoreModel, Scenario, SimulatedCore, SimulatedExecutor};
 use std::ops::ControlFlow;
 
 /// Never executed: the simulated machine knows costs and no instructions.
@@ -22,24 +22,21 @@ fn snippet() -> Snippet {
 /// Whether the multiplier's latency is known or has to be found makes no difference.
 #[test]
 fn a_run_finds_the_planted_cost_on_every_habit() {
-    for (name, scenario) in Scenario::habits() {
+    for (name, scenario) in Scenario::machine_variants() {
         for known in [true, false] {
-            let mut core = Simulated::new(scenario.clone(), 7);
-            let request = Request { seed: 3, ..Request::default() };
-            let mut plan = request.plan(core.capabilities(), core.machine()).expect("a clock");
+            let mut core = SimulatedExecutor::new(scenario.clone(), 7);
+            let request = RunRequest { seed: 3, ..RunRequest::default() };
+            let mut plan = request.make_plan(core.capabilities(), core.machine()).expect("a clock");
             if !known {
                 plan.imul_latency = None;
             }
-            let found = run(&mut core, &snippet(), &plan, request.asked()).expect("no fault is planted");
+            let found =
+                run_snippet(&mut core, &snippet(), &plan, request.required_precision()).expect("no fault is planted");
             let cost = found.cost().unwrap_or_else(|| panic!("{name}: {:?}", found.caveats));
             // Of eighteen intervals at 95 % one misses, and none by as much as its own width.
             let error = (cost.value - scenario.cost).abs();
             assert!(error <= 2.0 * cost.half_width() && cost.half_width() < 0.02, "{name}: {cost:?}");
-            assert_eq!(
-                found.measurement.acquisition.shape.imul_latency,
-                f64::from(scenario.imul_latency),
-                "{name}"
-            );
+            assert_eq!(found.measurement.acquisition.shape.imul_latency, f64::from(scenario.imul_latency), "{name}");
             assert!(found.caveats.is_empty(), "{name}: {:?}", found.caveats);
         }
     }
@@ -55,15 +52,15 @@ fn a_table_finds_the_planted_figures_on_every_habit() {
         ("Mulps_xmm_xmmm128", "xmm, xmm"),
         ("Pshufb_xmm_xmmm128", "xmm, xmm"),
     ];
-    for (name, scenario) in Scenario::habits() {
-        let model = CoreModel { imul_latency: scenario.imul_latency, ..CoreModel::random(4) };
+    for (name, scenario) in Scenario::machine_variants() {
+        let model = CoreModel { imul_latency: scenario.imul_latency, ..CoreModel::from_seed(4) };
         let rows = table(&model, &scenario, &FORMS);
         assert_eq!(rows.len(), FORMS.len(), "{name}");
         for row in rows {
-            let form = forms::all().find(|form| is(&row, form)).expect("a row is of a form");
-            let instruction = form.instruction(&forms::Choice::default()).expect("it can be encoded");
+            let form = forms::all_forms().find(|form| is(&row, form)).expect("a row is of a form");
+            let instruction = form.build_instruction(&forms::OperandChoice::default()).expect("it can be encoded");
             let exact: Vec<_> =
-                row.latency.iter().filter(|one| one.bound == Bound::Exact && one.variant.is_none()).collect();
+                row.latency.iter().filter(|one| one.bound == LatencyBound::Exact && one.variant.is_none()).collect();
             assert!(!exact.is_empty(), "{name}: {row:?}");
             for latency in exact {
                 let planted = model.latency(&instruction, &latency.from, &latency.to).expect("a dependency");
@@ -77,33 +74,32 @@ fn a_table_finds_the_planted_figures_on_every_habit() {
     }
 }
 
-fn is(row: &Row, form: &forms::Form) -> bool {
-    format!("{:?}", form.code) == row.code && form.operands() == row.operands
+fn is(row: &InstrRow, form: &forms::InstructionForm) -> bool {
+    format!("{:?}", form.code) == row.code && form.describe_operands() == row.operands
 }
 
 /// A table of these forms on the machine of a model, under the clock of a scenario.
-fn table(model: &CoreModel, scenario: &Scenario, names: &[(&str, &str)]) -> Vec<Row> {
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
-    let mut core = SimulatedCore::disturbed(model.clone(), scenario.clone(), 4);
+fn table(model: &CoreModel, scenario: &Scenario, names: &[(&str, &str)]) -> Vec<InstrRow> {
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
+    let mut core = SimulatedCore::with_scenario(model.clone(), scenario.clone(), 4);
     let machine: Machine = core.machine().clone();
-    let wanted = |form: &forms::Form| {
+    let wanted = |form: &forms::InstructionForm| {
         names
             .iter()
-            .any(|(code, operands)| format!("{:?}", form.code) == *code && form.operands() == *operands)
+            .any(|(code, operands)| format!("{:?}", form.code) == *code && form.describe_operands() == *operands)
     };
-    let forms = forms::all().filter(wanted).map(WantedForm::from).collect();
+    let forms = forms::all_forms().filter(wanted).map(TargetForm::from).collect();
     let step = scenario.step as f64;
     let timing = SurveyTiming { clock, step, imul_latency: model.imul_latency.into() };
-    let settings = SurveySettings { effort: Effort::FULL, seed: 4, confidence: 0.95 };
-    let survey =
-        Survey::new(timing, &mut core, &machine.features, forms, settings).expect("no fault is planted");
+    let settings = SurveySettings { effort: SurveyEffort::FULL, seed: 4, confidence: 0.95 };
+    let survey = FormSurvey::new(timing, &mut core, &machine.features, forms, settings).expect("no fault is planted");
     let mut rows = Vec::new();
-    let mut take = |event: Event, _| {
-        if let Event::Row(row) = event {
+    let mut take = |event: SurveyEvent, _| {
+        if let SurveyEvent::Row(row) = event {
             rows.push(*row);
         }
         ControlFlow::Continue(())
     };
-    survey.run(&mut core, Known::default(), &mut take).expect("no fault is planted");
+    survey.run(&mut core, SurveyState::default(), &mut take).expect("no fault is planted");
     rows
 }

@@ -1,9 +1,9 @@
 //! What a survey measures with: something that runs loops with and without a marker side by side, and returns their
 //! durations. It knows nothing of statistics.
 
-use super::anatomy::Anatomy;
-use super::source::design::Design;
-use super::state::State;
+use super::anatomy::MarkerAnatomy;
+use super::source::design::SiteDesign;
+use super::state::MarkerState;
 use super::working_set::WorkingSet;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::LockState;
@@ -32,16 +32,16 @@ pub mod call {
 #[derive(Debug, Clone, PartialEq)]
 pub struct MarkerCase {
     /// Its design.
-    pub design: &'static Design,
+    pub design: &'static SiteDesign,
     /// Its state.
-    pub state: State,
+    pub state: MarkerState,
     /// The loop that it is in.
     pub context: String,
 }
 
 /// A visit to a case at one of its placements: a round of all calls that counts, after one that doesn't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Visit {
+pub struct CaseVisit {
     /// Which of its placements.
     pub placement: usize,
     /// How often the loops go around: fewer and more times.
@@ -51,12 +51,12 @@ pub struct Visit {
 }
 
 /// Runs visits.
-pub trait Bench {
+pub trait MarkerBench {
     /// What it can measure.
     fn cases(&self) -> &[MarkerCase];
 
     /// What a case's marker adds to its function.
-    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError>;
+    fn anatomy(&self, case: usize) -> Result<MarkerAnatomy, RunError>;
 
     /// How many bytes behind the start of a cache line a case's functions are taken to begin, to count the lines that
     /// they lie in.
@@ -70,13 +70,13 @@ pub trait Bench {
     }
 
     /// The compiler that made a case's functions.
-    fn compiler(&self, case: usize) -> &str;
+    fn compiler_name(&self, case: usize) -> &str;
 
     /// How many bytes each placement's functions lie behind the start of a cache line.
-    fn placements(&self) -> &[usize];
+    fn placement_offsets(&self) -> &[usize];
 
     /// The step of its readings.
-    fn step(&self) -> f64;
+    fn clock_step(&self) -> f64;
 
     /// How often the longer of a case's loops can go around in a visit; a survey keeps below it.
     fn most_loops(&self, _case: usize) -> u64 {
@@ -92,36 +92,35 @@ pub trait Bench {
     fn now(&self) -> Result<Duration, RunError>;
 
     /// Runs visits to a case, and returns the durations of each: a column for each of [`call`].
-    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError>;
+    fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError>;
 
     /// How often the marker called its probe in this number of loops at one placement: the same bytes with another
     /// probe, which counts. None where it calls none.
-    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
+    fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError>;
 }
 
 /// Some of a bench's cases.
-pub struct Selected<B> {
+pub struct SelectedBench<B> {
     bench: B,
     cases: Vec<MarkerCase>,
     numbers: Vec<usize>,
 }
 
-impl<B: Bench> Selected<B> {
+impl<B: MarkerBench> SelectedBench<B> {
     /// Those that are wanted.
-    pub fn new(bench: B, wanted: impl Fn(&MarkerCase) -> bool) -> Selected<B> {
-        let numbers: Vec<usize> =
-            (0..bench.cases().len()).filter(|number| wanted(&bench.cases()[*number])).collect();
+    pub fn new(bench: B, wanted: impl Fn(&MarkerCase) -> bool) -> SelectedBench<B> {
+        let numbers: Vec<usize> = (0..bench.cases().len()).filter(|number| wanted(&bench.cases()[*number])).collect();
         let cases = numbers.iter().map(|number| bench.cases()[*number].clone()).collect();
-        Selected { bench, cases, numbers }
+        SelectedBench { bench, cases, numbers }
     }
 }
 
-impl<B: Bench> Bench for Selected<B> {
+impl<B: MarkerBench> MarkerBench for SelectedBench<B> {
     fn cases(&self) -> &[MarkerCase] {
         &self.cases
     }
 
-    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
+    fn anatomy(&self, case: usize) -> Result<MarkerAnatomy, RunError> {
         self.bench.anatomy(self.numbers[case])
     }
 
@@ -133,16 +132,16 @@ impl<B: Bench> Bench for Selected<B> {
         self.bench.working_set(self.numbers[case])
     }
 
-    fn compiler(&self, case: usize) -> &str {
-        self.bench.compiler(self.numbers[case])
+    fn compiler_name(&self, case: usize) -> &str {
+        self.bench.compiler_name(self.numbers[case])
     }
 
-    fn placements(&self) -> &[usize] {
-        self.bench.placements()
+    fn placement_offsets(&self) -> &[usize] {
+        self.bench.placement_offsets()
     }
 
-    fn step(&self) -> f64 {
-        self.bench.step()
+    fn clock_step(&self) -> f64 {
+        self.bench.clock_step()
     }
 
     fn most_loops(&self, case: usize) -> u64 {
@@ -157,11 +156,11 @@ impl<B: Bench> Bench for Selected<B> {
         self.bench.now()
     }
 
-    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        self.bench.run(self.numbers[case], visits)
+    fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.bench.run_visits(self.numbers[case], visits)
     }
 
-    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        self.bench.hits(self.numbers[case], placement, loops)
+    fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.bench.count_hits(self.numbers[case], placement, loops)
     }
 }

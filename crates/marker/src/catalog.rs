@@ -1,19 +1,19 @@
 //! Which markers an executor can run: designs, their states, and loops to put them in.
 
 use super::kernel;
-use super::source::design::{self, Design};
-use super::state::{self, State};
+use super::source::design::{self, SiteDesign};
+use super::state::{self, MarkerState};
 use cyclescope_core::error::Unavailable;
 
 /// The markers of one executor.
 #[derive(Debug, Clone, Copy)]
-pub struct Catalog {
+pub struct MarkerCatalog {
     /// The executor's name.
     pub executor: &'static str,
     /// The designs, sorted by name.
-    pub designs: &'static [Design],
+    pub designs: &'static [SiteDesign],
     /// The states that a design can be in.
-    pub states: fn(&Design) -> Vec<State>,
+    pub states: fn(&SiteDesign) -> Vec<MarkerState>,
     /// The loops that there are by their contexts' names; `None` where there are all of them, and the user's own.
     pub contexts: Option<&'static [&'static str]>,
     /// The one timing method that markers are read with; `None` where any will do.
@@ -21,30 +21,30 @@ pub struct Catalog {
 }
 
 /// The catalogs.
-pub(crate) const ALL: &[Catalog] = &[
-    Catalog {
-        executor: cyclescope_exec::user::OFFER.name,
+pub(crate) const ALL: &[MarkerCatalog] = &[
+    MarkerCatalog {
+        executor: cyclescope_exec::user::USER_OFFER.name,
         designs: design::ALL,
-        states: state::states,
+        states: state::list_states,
         contexts: None,
         clock: None,
     },
-    Catalog {
-        executor: cyclescope_exec::kernel::OFFER.name,
+    MarkerCatalog {
+        executor: cyclescope_exec::kernel::KERNEL_OFFER.name,
         designs: kernel::design::ALL,
-        states: kernel::design::possible,
+        states: kernel::design::possible_states,
         contexts: Some(&["empty", "memcpy"]),
         clock: Some(kernel::CLOCK),
     },
 ];
 
-impl Catalog {
+impl MarkerCatalog {
     /// That of an executor.
-    pub fn of(executor: &str) -> Result<&'static Catalog, Unavailable> {
+    pub fn for_executor(executor: &str) -> Result<&'static MarkerCatalog, Unavailable> {
         ALL.iter().find(|catalog| catalog.executor == executor).ok_or_else(|| Unavailable {
             what: format!("a marker on executor {executor}"),
             why: "no markers are made for it".to_string(),
-            remedy: format!("choose another: {}", names().join(", ")),
+            remedy: format!("choose another: {}", executor_names().join(", ")),
         })
     }
 
@@ -54,7 +54,7 @@ impl Catalog {
     }
 }
 
-fn names() -> Vec<&'static str> {
+fn executor_names() -> Vec<&'static str> {
     ALL.iter().map(|catalog| catalog.executor).collect()
 }
 
@@ -66,13 +66,13 @@ mod tests {
     #[test]
     fn catalogs_name_what_there_is() {
         for catalog in ALL {
-            assert!(cyclescope_exec::Offer::named(catalog.executor).is_some());
-            assert!(catalog.clock.is_none_or(|name| Clock::named(name).is_some()));
+            assert!(cyclescope_exec::ExecutorOffer::find_by_name(catalog.executor).is_some());
+            assert!(catalog.clock.is_none_or(|name| Clock::find_named(name).is_some()));
             assert!(catalog.designs.iter().all(|design| !(catalog.states)(design).is_empty()));
         }
         let known = kernel::CONTEXTS.map(|(name, _)| name);
-        assert_eq!(Catalog::of("kernel").unwrap().contexts, Some(known.as_slice()));
-        let refused = Catalog::of("nowhere").unwrap_err();
+        assert_eq!(MarkerCatalog::for_executor("kernel").unwrap().contexts, Some(known.as_slice()));
+        let refused = MarkerCatalog::for_executor("nowhere").unwrap_err();
         assert!(refused.remedy.ends_with("user, kernel"), "{refused:?}");
     }
 }

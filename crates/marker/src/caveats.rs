@@ -1,10 +1,10 @@
 //! What to know before believing a marker's numbers.
 
-use super::estimate::PlacementCost;
-use super::ledger::{Finding, aim};
+use super::placement_cost::PlacementCost;
 use super::speeds::OtherSpeed;
+use super::visit_ledger::{CaseFinding, case_aim};
 use cyclescope_core::statistics::{median, quartiles};
-use cyclescope_measure::result::caveat::{Caveat, Code};
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 
 /// The rulers disagree when their ratio is off by more than this share, as in [`cyclescope_measure::result::caveat`].
 const RULER_SHARE: f64 = 0.01;
@@ -12,45 +12,43 @@ const RULER_SHARE: f64 = 0.01;
 const SHARED_SHARE: f64 = 0.2;
 
 /// Those of a finding. `own` is the other speed of its loop, and `over` that of the state that its step is over.
-pub(super) fn caveats(finding: &Finding, own: Option<&OtherSpeed>, over: Option<&OtherSpeed>) -> Vec<Caveat> {
+pub(super) fn list_caveats(finding: &CaseFinding, own: Option<&OtherSpeed>, over: Option<&OtherSpeed>) -> Vec<Caveat> {
     let caveat = |code, text| Caveat { code, text };
     let all = finding.placements.len();
     let known: Vec<&PlacementCost> = finding.placements.iter().flatten().collect();
     let moded = known.iter().filter(|placement| !placement.modes.is_empty()).count();
     let visits = finding.visits + finding.shared;
     let found = [
-        wide(finding).map(|text| caveat(Code::IntervalNotReached, text)),
-        differing(finding).map(|text| caveat(Code::LayoutDependent, text)),
-        own.map(|own| caveat(Code::OtherSpeed, crossing(own, all))),
+        describe_wide_placements(finding).map(|text| caveat(CaveatKind::IntervalNotReached, text)),
+        describe_differing_placements(finding).map(|text| caveat(CaveatKind::LayoutDependent, text)),
+        own.map(|own| caveat(CaveatKind::OtherSpeed, describe_other_speed(own, all))),
         over.filter(|_| own.is_none()).map(|_| {
             let over = finding.case.state.over.unwrap_or_default();
-            caveat(Code::OtherSpeed, format!("no step: with {over} the loop runs at another of its speeds"))
+            caveat(CaveatKind::OtherSpeed, format!("no step: with {over} the loop runs at another of its speeds"))
         }),
         (moded > 0).then(|| {
-            let text = format!(
-                "at {moded} of {all} placements visits fall into modes, of which the most frequent counts"
-            );
-            caveat(Code::TwoModes, text)
+            let text =
+                format!("at {moded} of {all} placements visits fall into modes, of which the most frequent counts");
+            caveat(CaveatKind::TwoModes, text)
         }),
         ((finding.add_link - 1.0).abs() > RULER_SHARE).then(|| {
             let text = format!("an add takes {:.3} cycles by the ruler, not 1", finding.add_link);
-            caveat(Code::RulersDisagree, text)
+            caveat(CaveatKind::RulersDisagree, text)
         }),
         (finding.shared as f64 > SHARED_SHARE * visits as f64).then(|| {
-            let text =
-                format!("{} of {visits} visits were beside a busy sibling and are left out", finding.shared);
-            caveat(Code::SiblingBusy, text)
+            let text = format!("{} of {visits} visits were beside a busy sibling and are left out", finding.shared);
+            caveat(CaveatKind::SiblingBusy, text)
         }),
     ];
     found.into_iter().flatten().collect()
 }
 
 /// Why intervals of placements are wider than they shall be, where some are.
-fn wide(finding: &Finding) -> Option<String> {
+fn describe_wide_placements(finding: &CaseFinding) -> Option<String> {
     let known = || finding.placements.iter().flatten();
     let all = finding.placements.len();
     let missing = all - known().count();
-    let wide = known().filter(|one| one.cost.half_width() > aim(&finding.case, &one.cost));
+    let wide = known().filter(|one| one.cost.half_width() > case_aim(&finding.case, &one.cost));
     let count = wide.clone().count() + missing;
     let widest = wide.max_by(|one, other| one.cost.half_width().total_cmp(&other.cost.half_width()));
     let Some(widest) = widest else {
@@ -68,10 +66,10 @@ fn wide(finding: &Finding) -> Option<String> {
 }
 
 /// Why the interval over placements is wider than that of a placement shall be, where it is and where the placements' own
-/// intervals ([`wide`]) do not explain it.
-fn differing(finding: &Finding) -> Option<String> {
+/// intervals ([`describe_wide_placements`]) do not explain it.
+fn describe_differing_placements(finding: &CaseFinding) -> Option<String> {
     let cost = finding.cost?;
-    let [half, aim] = [cost.half_width(), aim(&finding.case, &cost)];
+    let [half, aim] = [cost.half_width(), case_aim(&finding.case, &cost)];
     let mut costs: Vec<f64> = finding.placements.iter().flatten().map(|one| one.cost.value).collect();
     let mut own: Vec<f64> = finding.placements.iter().flatten().map(|one| one.cost.half_width()).collect();
     (half > aim.max(median(&mut own))).then(|| {
@@ -85,15 +83,13 @@ fn differing(finding: &Finding) -> Option<String> {
 }
 
 /// What a difference is that is from one of the loop's speeds to another.
-fn crossing(other: &OtherSpeed, all: usize) -> String {
+fn describe_other_speed(other: &OtherSpeed, all: usize) -> String {
     let OtherSpeed { placements, without, with, certain, controls } = other;
     let speeds = format!(
         "at {placements} of {all} placements the loop takes {with:.1} core cycles with the marker and {without:.1} without"
     );
     if !certain {
-        return format!(
-            "{speeds}, and without a marker elsewhere as many: the difference may be that of two speeds"
-        );
+        return format!("{speeds}, and without a marker elsewhere as many: the difference may be that of two speeds");
     }
     let controls = match controls.as_slice() {
         [] => String::new(),
@@ -108,15 +104,15 @@ fn crossing(other: &OtherSpeed, all: usize) -> String {
 mod tests {
     use super::*;
     use crate::bench::MarkerCase;
-    use crate::fake::{Fake, IMUL};
+    use crate::simulated_bench::{IMUL_LATENCY, SimulatedBench};
     use crate::survey::VisitPlan;
     use cyclescope_core::random::Random;
 
     /// The codes and texts of the first row.
-    fn first(loops: fn(&MarkerCase, usize) -> [f64; 2], luck: fn(&mut Random) -> f64) -> Vec<(Code, String)> {
-        let mut fake = Fake { luck, ..Fake::new(loops) };
+    fn first(loops: fn(&MarkerCase, usize) -> [f64; 2], luck: fn(&mut Random) -> f64) -> Vec<(CaveatKind, String)> {
+        let mut fake = SimulatedBench { luck, ..SimulatedBench::new(loops) };
         fake.cases.truncate(1);
-        let record = fake.records(&VisitPlan::quick(IMUL, 3)).remove(0);
+        let record = fake.measure_all(&VisitPlan::quick(IMUL_LATENCY, 3)).remove(0);
         record.caveats.into_iter().map(|caveat| (caveat.code, caveat.text)).collect()
     }
 
@@ -125,14 +121,14 @@ mod tests {
         let even = |_: &MarkerCase, _: usize| [1.0, 3.0];
         let still = |random: &mut Random| 0.01 * random.normal();
         assert_eq!(first(even, still), []);
-        let visits = first(even, |random| 2.0 * random.unit());
-        let told = |(code, text): &(Code, String)| {
-            *code == Code::IntervalNotReached && text.contains("the loop with the marker varies")
+        let visits = first(even, |random| 2.0 * random.uniform());
+        let told = |(code, text): &(CaveatKind, String)| {
+            *code == CaveatKind::IntervalNotReached && text.contains("the loop with the marker varies")
         };
         assert!(visits.iter().any(told), "{visits:?}");
         let placements = first(|_, placement| [1.0, 3.0 + (placement % 2) as f64], still);
         assert!(
-            matches!(&placements[..], [(Code::LayoutDependent, text)] if text.contains("3.00")),
+            matches!(&placements[..], [(CaveatKind::LayoutDependent, text)] if text.contains("3.00")),
             "{placements:?}"
         );
         // Three placements that differ leave the median where it is.

@@ -1,21 +1,21 @@
 //! What a survey says, as JSON: one line of kind `marker` for each design, state and context.
 
-use super::anatomy::{Anatomy, CacheLines, Line};
-use super::around::AROUND;
-use super::bench::{Bench, MarkerCase};
-use super::caveats::caveats;
-use super::estimate::PlacementCost;
-pub use super::estimate::Timed;
-use super::ledger::Finding;
+use super::anatomy::{AssemblyLine, CacheLines, MarkerAnatomy};
+use super::bench::{MarkerBench, MarkerCase};
+use super::caveats::list_caveats;
+use super::custom_loop::CUSTOM_LOOP_NAME;
+pub use super::placement_cost::LoopTimes;
+use super::placement_cost::PlacementCost;
 use super::source::design::Enabling;
-use super::speeds::{OtherSpeed, other_speeds};
-use super::survey::{PROOF_LOOPS, VisitPlan, prove, survey};
+use super::speeds::{OtherSpeed, find_other_speeds};
+use super::survey::{PROOF_LOOPS, VisitPlan, prove_calls, survey_cases};
+use super::visit_ledger::CaseFinding;
 use super::working_set::WorkingSet;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::{ModeRecord, Quantity};
-use cyclescope_measure::study::{Follow, Stop};
+use cyclescope_measure::study::{StopReason, StudyFollower};
 use serde::Serialize;
 
 /// One marker in one state and loop.
@@ -41,7 +41,7 @@ pub struct MarkerRecord {
     /// is refused; null where it doesn't.
     pub other_speed: Option<OtherSpeed>,
     /// How often the two loops went around in the visits that costs are means of, over all placements, and how long that took.
-    pub timed: Timed,
+    pub timed: LoopTimes,
     /// The working set of its loop; null where it has no particular one.
     pub working_set: Option<WorkingSet>,
     /// The cost at the placement where it is least; null where none is known.
@@ -49,13 +49,13 @@ pub struct MarkerRecord {
     /// The cost at the placement where it is most.
     pub worst: Option<f64>,
     /// Each placement's cost.
-    pub placements: Vec<Placement>,
+    pub placements: Vec<PlacementRecord>,
     /// Bytes, lines of the cache and instructions.
     #[serde(flatten)]
     pub code: CodeRecord,
     /// How often the marker's probe was called in a run of the same bytes, at a placement drawn at random, with a probe that
     /// counts; null where it calls none.
-    pub calls: Option<Calls>,
+    pub calls: Option<CallProof>,
     /// The compiler that made the functions.
     pub compiler: String,
     /// Where it ran: `user` or `kernel`.
@@ -91,7 +91,7 @@ pub struct StateStep {
 
 /// The cost at one placement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Placement {
+pub struct PlacementRecord {
     /// Bytes from the start of a cache line to the functions.
     pub offset: usize,
     /// Core cycles; where there are modes, in the one that most visits are in.
@@ -119,13 +119,13 @@ pub struct CodeRecord {
     /// Lines of the cache that the functions lie in where they start with one; the kernel's as they lie.
     pub cache_lines: CacheLines,
     /// The function with the marker.
-    pub assembly: Vec<Line>,
+    pub assembly: Vec<AssemblyLine>,
     /// The function without it.
-    pub base_assembly: Vec<Line>,
+    pub base_assembly: Vec<AssemblyLine>,
 }
 
-impl From<Anatomy> for CodeRecord {
-    fn from(anatomy: Anatomy) -> CodeRecord {
+impl From<MarkerAnatomy> for CodeRecord {
+    fn from(anatomy: MarkerAnatomy) -> CodeRecord {
         CodeRecord {
             likely_bytes: anatomy.likely_bytes,
             unlikely_bytes: anatomy.unlikely_bytes,
@@ -140,7 +140,7 @@ impl From<Anatomy> for CodeRecord {
 
 /// A proof that a marker calls, or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Calls {
+pub struct CallProof {
     /// How often the loop went around.
     pub loops: u64,
     /// How often the probe was called.
@@ -150,18 +150,18 @@ pub struct Calls {
     pub expected: Option<u64>,
 }
 
-impl Calls {
+impl CallProof {
     /// The proof of a case, from how often its probe was called in [`PROOF_LOOPS`] loops.
-    fn new(case: &MarkerCase, counted: u64) -> Calls {
+    fn from_count(case: &MarkerCase, counted: u64) -> CallProof {
         let MarkerCase { design, state, context } = case;
         let each = state.library.and_then(|library| library.hits).unwrap_or(1);
         let calls = state.enabled || design.enabling == Enabling::Probe;
         let expected = match calls {
-            true if context == AROUND => None,
+            true if context == CUSTOM_LOOP_NAME => None,
             true => Some(each * PROOF_LOOPS),
             false => Some(0),
         };
-        Calls { loops: PROOF_LOOPS, counted, expected }
+        CallProof { loops: PROOF_LOOPS, counted, expected }
     }
 
     /// Whether the marker is what its state says.
@@ -172,7 +172,7 @@ impl Calls {
 
 /// What all records of a survey share.
 #[derive(Debug, Clone)]
-pub struct Surroundings {
+pub struct MarkerOrigin {
     /// See [`MarkerRecord::executor`].
     pub executor: &'static str,
     /// See [`MarkerRecord::clock`].
@@ -192,7 +192,7 @@ pub struct Surroundings {
 }
 
 /// An interval in core cycles as records have it; refused where there is none.
-pub(super) fn quantity(interval: Option<Interval>) -> Quantity {
+pub(super) fn to_quantity(interval: Option<Interval>) -> Quantity {
     let cycles = Unit::CoreCycles;
     interval.map_or(Quantity::refused(cycles), |interval| Quantity::new(interval, cycles))
 }
@@ -200,36 +200,36 @@ pub(super) fn quantity(interval: Option<Interval>) -> Quantity {
 impl MarkerRecord {
     /// The record of a finding.
     pub(crate) fn new(
-        finding: &Finding,
-        speeds: Speeds,
-        bench: &dyn Bench,
+        finding: &CaseFinding,
+        speeds: CaseSpeeds,
+        bench: &dyn MarkerBench,
         code: CodeRecord,
-        around: &Surroundings,
+        around: &MarkerOrigin,
     ) -> MarkerRecord {
-        let Speeds { case, own, over } = speeds;
-        let (compiler, offsets) = (bench.compiler(case), bench.placements());
+        let CaseSpeeds { case, own, over } = speeds;
+        let (compiler, offsets) = (bench.compiler_name(case), bench.placement_offsets());
         let step = finding.step.filter(|_| own.is_none() && over.is_none());
         let state = &finding.case.state;
         let costs = || finding.placements.iter().flatten().map(|placement| placement.cost.value);
         let placements =
-            finding.placements.iter().zip(offsets).map(|(found, offset)| placement(found.as_ref(), *offset));
+            finding.placements.iter().zip(offsets).map(|(found, offset)| placement_record(found.as_ref(), *offset));
         MarkerRecord {
             design: finding.case.design.name,
             state: state.name.to_string(),
             guard: state.guard.to_string(),
             context: finding.case.context.clone(),
-            cost: quantity(finding.cost),
-            step: StateStep { over: state.over, cost: quantity(step) },
-            base: quantity(finding.base),
-            site: quantity(finding.site),
+            cost: to_quantity(finding.cost),
+            step: StateStep { over: state.over, cost: to_quantity(step) },
+            base: to_quantity(finding.base),
+            site: to_quantity(finding.site),
             other_speed: own.cloned(),
-            timed: Timed::sum(finding.placements.iter().flatten().map(|placement| placement.timed)),
+            timed: LoopTimes::sum_times(finding.placements.iter().flatten().map(|placement| placement.timed)),
             working_set: bench.working_set(case),
             best: costs().min_by(f64::total_cmp),
             worst: costs().max_by(f64::total_cmp),
             placements: placements.collect(),
             code,
-            calls: finding.hits.map(|counted| Calls::new(&finding.case, counted)),
+            calls: finding.hits.map(|counted| CallProof::from_count(&finding.case, counted)),
             compiler: compiler.to_string(),
             executor: around.executor,
             clock: around.clock,
@@ -240,8 +240,8 @@ impl MarkerRecord {
             cpu_model: around.cpu_model.clone(),
             seed: around.seed,
             caveats: match around.emulated {
-                true => vec![Caveat::emulated()],
-                false => caveats(finding, own, over),
+                true => vec![Caveat::emulated_machine()],
+                false => list_caveats(finding, own, over),
             },
             repro: around.repro.clone(),
         }
@@ -250,7 +250,7 @@ impl MarkerRecord {
 
 /// A case, and what is known of the speeds of its loop.
 #[derive(Clone, Copy)]
-pub(crate) struct Speeds<'a> {
+pub(crate) struct CaseSpeeds<'a> {
     /// Its number.
     case: usize,
     /// Its own other speed.
@@ -259,16 +259,15 @@ pub(crate) struct Speeds<'a> {
     over: Option<&'a OtherSpeed>,
 }
 
-impl<'a> Speeds<'a> {
-    fn new(case: usize, findings: &[Finding], all: &'a [Option<OtherSpeed>]) -> Speeds<'a> {
+impl<'a> CaseSpeeds<'a> {
+    fn new(case: usize, findings: &[CaseFinding], all: &'a [Option<OtherSpeed>]) -> CaseSpeeds<'a> {
         let own = &findings[case].case;
-        let is_over = |other: &Finding| {
+        let is_over = |other: &CaseFinding| {
             let other = &other.case;
-            (other.design, &other.context, Some(other.state.name))
-                == (own.design, &own.context, own.state.over)
+            (other.design, &other.context, Some(other.state.name)) == (own.design, &own.context, own.state.over)
         };
         let over = findings.iter().position(is_over).and_then(|over| all[over].as_ref());
-        Speeds { case, own: all[case].as_ref(), over }
+        CaseSpeeds { case, own: all[case].as_ref(), over }
     }
 }
 
@@ -276,32 +275,32 @@ impl<'a> Speeds<'a> {
 ///
 /// # Errors
 ///
-/// Those of the bench, and [`Stop::Asked`] where whoever follows has ended it.
-pub fn records(
-    bench: &mut dyn Bench,
+/// Those of the bench, and [`StopReason::Requested`] where whoever follows has ended it.
+pub fn measure_records(
+    bench: &mut dyn MarkerBench,
     plan: &VisitPlan,
-    around: &Surroundings,
-    follow: &mut dyn Follow,
-) -> Result<Vec<MarkerRecord>, Stop> {
-    let findings = if around.emulated { prove(bench, plan)? } else { survey(bench, plan, follow)? };
-    let speeds = other_speeds(&findings, plan.confidence);
-    let record = |(case, finding): (usize, &Finding)| {
+    around: &MarkerOrigin,
+    follow: &mut dyn StudyFollower,
+) -> Result<Vec<MarkerRecord>, StopReason> {
+    let findings = if around.emulated { prove_calls(bench, plan)? } else { survey_cases(bench, plan, follow)? };
+    let speeds = find_other_speeds(&findings, plan.confidence);
+    let record = |(case, finding): (usize, &CaseFinding)| {
         let anatomy = bench.anatomy(case)?;
         let cache_lines = anatomy.cache_lines(bench.line_offset(case));
         let code = CodeRecord { cache_lines, ..CodeRecord::from(anatomy) };
-        Ok(MarkerRecord::new(finding, Speeds::new(case, &findings, &speeds), bench, code, around))
+        Ok(MarkerRecord::new(finding, CaseSpeeds::new(case, &findings, &speeds), bench, code, around))
     };
     findings.iter().enumerate().map(record).collect()
 }
 
-fn placement(placement: Option<&PlacementCost>, offset: usize) -> Placement {
-    let mode = |mode: &cyclescope_measure::modes::Mode| ModeRecord {
+fn placement_record(placement: Option<&PlacementCost>, offset: usize) -> PlacementRecord {
+    let mode = |mode: &cyclescope_measure::modes::CostMode| ModeRecord {
         cost: Quantity::new(mode.cost, Unit::CoreCycles),
         share: mode.share,
     };
-    Placement {
+    PlacementRecord {
         offset,
-        cost: quantity(placement.map(|placement| placement.cost)),
+        cost: to_quantity(placement.map(|placement| placement.cost)),
         base: placement.map(|placement| placement.base),
         modes: placement.iter().flat_map(|placement| placement.modes.iter().map(mode)).collect(),
         visits: placement.map_or(0, |placement| placement.visits),

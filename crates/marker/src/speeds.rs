@@ -8,8 +8,8 @@
 //!
 //! Limits: where the loop without a marker is never seen at the slower of its speeds, a change to it reads as a cost.
 
-use super::ledger::{Finding, aim};
-use super::source::design::{Design, Enabling};
+use super::source::design::{Enabling, SiteDesign};
+use super::visit_ledger::{CaseFinding, case_aim};
 use cyclescope_core::statistics::{Interval, median};
 use serde::Serialize;
 
@@ -31,29 +31,27 @@ pub struct OtherSpeed {
 
 /// Placements of a row are taken for another speed where there are so many that chance has as many in fewer rows than
 /// this: ten surveys have some thousand rows.
-const CHANCE: f64 = 1e-4;
+const ROW_CHANCE: f64 = 1e-4;
 /// Two speeds are this share apart at least, and this many times what a cost may be wrong by.
 const APART_SHARE: f64 = 0.01;
 const APART_AIMS: f64 = 4.0;
 
 /// The other speed of each finding, where it has one.
-pub(crate) fn other_speeds(findings: &[Finding], confidence: f64) -> Vec<Option<OtherSpeed>> {
+pub(crate) fn find_other_speeds(findings: &[CaseFinding], confidence: f64) -> Vec<Option<OtherSpeed>> {
     let mut found: Vec<Option<OtherSpeed>> = findings
         .iter()
         .map(|finding| {
-            let least = least(finding.placements.len(), (1.0 - confidence) / 2.0);
-            faster(finding, least).or_else(|| slower(finding, &speeds(finding, findings, least), least))
+            let least = least_placements(finding.placements.len(), (1.0 - confidence) / 2.0);
+            find_faster(finding, least).or_else(|| find_slower(finding, &list_speeds(finding, findings, least), least))
         })
         .collect();
-    let faster: Vec<bool> =
-        found.iter().map(|other| other.as_ref().is_some_and(|other| other.certain)).collect();
-    let control = |finding: &Finding| {
-        finding.case.design.enabling == Enabling::Never && !finding.case.design.site.is_empty()
-    };
+    let faster: Vec<bool> = found.iter().map(|other| other.as_ref().is_some_and(|other| other.certain)).collect();
+    let control =
+        |finding: &CaseFinding| finding.case.design.enabling == Enabling::Never && !finding.case.design.site.is_empty();
     for (finding, other) in findings.iter().zip(&mut found) {
         let Some(other) = other.as_mut().filter(|other| other.certain) else { continue };
         let controls = findings.iter().zip(&faster).filter(|(other, faster)| **faster && control(other));
-        let alike = controls.filter(|(other, _)| same_loop(finding, other));
+        let alike = controls.filter(|(other, _)| has_same_loop(finding, other));
         other.controls = alike.map(|(other, _)| other.case.design.name).collect();
     }
     found
@@ -61,19 +59,19 @@ pub(crate) fn other_speeds(findings: &[Finding], confidence: f64) -> Vec<Option<
 
 /// Whether two findings have the same loop without the marker: that of some designs calls a function, and that of others is
 /// another compiler's.
-fn same_loop(one: &Finding, other: &Finding) -> bool {
-    let text = |design: &Design| (design.base, design.language);
+fn has_same_loop(one: &CaseFinding, other: &CaseFinding) -> bool {
+    let text = |design: &SiteDesign| (design.base, design.language);
     one.case.context == other.case.context && text(one.case.design) == text(other.case.design)
 }
 
-/// The least number of placements that chance, which picks each with this probability, has in fewer than [`CHANCE`] of
+/// The least number of placements that chance, which picks each with this probability, has in fewer than [`ROW_CHANCE`] of
 /// the rows.
-fn least(placements: usize, probability: f64) -> usize {
+fn least_placements(placements: usize, probability: f64) -> usize {
     let odds = probability / (1.0 - probability);
     let mut chance = (1.0 - probability).powi(placements as i32);
     let mut below = chance;
     for count in 1..=placements {
-        if 1.0 - below < CHANCE {
+        if 1.0 - below < ROW_CHANCE {
             return count;
         }
         chance *= odds * (placements - count + 1) as f64 / count as f64;
@@ -83,25 +81,25 @@ fn least(placements: usize, probability: f64) -> usize {
 }
 
 /// Placements at which the loop is faster with the marker than without.
-fn faster(finding: &Finding, least: usize) -> Option<OtherSpeed> {
-    let faster = |cost: Interval| cost.high < -aim(&finding.case, &cost);
+fn find_faster(finding: &CaseFinding, least: usize) -> Option<OtherSpeed> {
+    let faster = |cost: Interval| cost.high < -case_aim(&finding.case, &cost);
     let placements = finding.placements.iter().flatten().filter(|one| faster(one.cost));
-    of(placements.map(|one| [one.base, one.site]).collect(), least, true)
+    from_loops(placements.map(|one| [one.base, one.site]).collect(), least, true)
 }
 
 /// Placements at which the loop with the marker takes as long as it takes without one elsewhere, and there longer than
 /// here.
-fn slower(finding: &Finding, speeds: &[[f64; 2]], least: usize) -> Option<OtherSpeed> {
+fn find_slower(finding: &CaseFinding, speeds: &[[f64; 2]], least: usize) -> Option<OtherSpeed> {
     let placements = finding.placements.iter().flatten().filter(|one| {
-        let error = aim(&finding.case, &one.cost);
+        let error = case_aim(&finding.case, &one.cost);
         let within = |[low, high]: &[f64; 2]| (low - error..=high + error).contains(&one.site);
         let above = |[low, _]: &[f64; 2]| *low > one.base + error;
         one.cost.low > error && speeds.iter().any(|speed| above(speed) && within(speed))
     });
-    of(placements.map(|one| [one.base, one.site]).collect(), least, false)
+    from_loops(placements.map(|one| [one.base, one.site]).collect(), least, false)
 }
 
-fn of(loops: Vec<[f64; 2]>, least: usize, certain: bool) -> Option<OtherSpeed> {
+fn from_loops(loops: Vec<[f64; 2]>, least: usize, certain: bool) -> Option<OtherSpeed> {
     if loops.len() < least.max(1) {
         return None;
     }
@@ -112,15 +110,13 @@ fn of(loops: Vec<[f64; 2]>, least: usize, certain: bool) -> Option<OtherSpeed> {
 
 /// The speeds of a finding's loop without any marker, each from its lowest to its highest figure: all that it has at some
 /// placements, in any design that has the same loop. None where there is only one.
-fn speeds(finding: &Finding, all: &[Finding], least: usize) -> Vec<[f64; 2]> {
-    let placements = all
-        .iter()
-        .filter(|other| same_loop(finding, other))
-        .flat_map(|other| other.placements.iter().flatten());
+fn list_speeds(finding: &CaseFinding, all: &[CaseFinding], least: usize) -> Vec<[f64; 2]> {
+    let placements =
+        all.iter().filter(|other| has_same_loop(finding, other)).flat_map(|other| other.placements.iter().flatten());
     let mut bases: Vec<f64> = placements.map(|one| one.base).collect();
     bases.sort_by(f64::total_cmp);
     let Some(first) = bases.first() else { return Vec::new() };
-    let error = aim(&finding.case, &Interval::around(0.0, 0.0));
+    let error = case_aim(&finding.case, &Interval::with_margin(0.0, 0.0));
     let apart = (APART_AIMS * error).max(APART_SHARE * first);
     let groups: Vec<&[f64]> = bases.chunk_by(|one, next| next - one < apart).collect();
     let ends = |group: &&[f64]| [group[0], group[group.len() - 1]];

@@ -1,17 +1,19 @@
 //! The study of markers: a survey of a bench's cases, and what it comes to.
 
-use super::answered::AnsweredBench;
-use super::bench::Bench;
-use super::catalog::Catalog;
-use super::found::{Found, SkippedRecord};
-use super::record::{MarkerRecord, Surroundings, records};
+use super::answered_bench::AnsweredBench;
+use super::bench::MarkerBench;
+use super::catalog::MarkerCatalog;
+use super::marker_findings::{MarkerFindings, SkippedRecord};
+use super::record::{MarkerOrigin, MarkerRecord, measure_records};
 use super::survey;
-use cyclescope_exec::{LockState, Open, closed};
-use cyclescope_measure::result::answers::Answers;
-use cyclescope_measure::result::container::{Container, ContainerError, plain};
+use cyclescope_exec::{ExecutorOpener, LockState, failing_opener};
+use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::study::StudyInfo;
-use cyclescope_measure::study::{Follow, Progress, Record, Role, Stop, Study, going};
-use cyclescope_measure::{Plan, imul_latency};
+use cyclescope_measure::study::{
+    RecordRole, ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop,
+};
+use cyclescope_measure::{Plan, resolve_imul_latency};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
@@ -24,7 +26,7 @@ pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "what instrumentation costs",
     restore: |container| Ok(Box::new(MarkerStudy::restore(container)?)),
-    plain: None,
+    generic: None,
 };
 
 /// Contexts at most; there are a dozen.
@@ -37,10 +39,10 @@ pub struct MarkerStudy {
     machine: Value,
     repro: String,
     /// None over evidence.
-    bench: Option<Box<dyn Bench>>,
-    open: Open,
+    bench: Option<Box<dyn MarkerBench>>,
+    open: ExecutorOpener,
     /// What it comes to, once it is measured.
-    pub found: Option<Found>,
+    pub found: Option<MarkerFindings>,
 }
 
 /// What decides the course of a survey.
@@ -66,10 +68,10 @@ pub struct MarkerPlan {
 
 impl MarkerPlan {
     /// How to survey, where `imul` takes this number of core cycles.
-    fn survey(&self, imul_latency: f64) -> survey::VisitPlan {
+    fn to_visit_plan(&self, imul_latency: f64) -> survey::VisitPlan {
         match self.quick {
             true => survey::VisitPlan::quick(imul_latency, self.plan.seed),
-            false => survey::VisitPlan::new(imul_latency, self.plan.seed).over(self.contexts),
+            false => survey::VisitPlan::new(imul_latency, self.plan.seed).for_contexts(self.contexts),
         }
     }
 }
@@ -81,14 +83,14 @@ impl MarkerStudy {
         plan: MarkerPlan,
         machine: Value,
         repro: String,
-        bench: Box<dyn Bench>,
-        open: Open,
+        bench: Box<dyn MarkerBench>,
+        open: ExecutorOpener,
     ) -> MarkerStudy {
         MarkerStudy { plan, machine, repro, bench: Some(bench), open, found: None }
     }
 
     /// Core cycles; 0 on an emulated machine, which has none.
-    fn imul_latency(&self, answers: &Answers) -> Result<f64, Stop> {
+    fn imul_latency(&self, answers: &MachineAnswers) -> Result<f64, StopReason> {
         let MarkerPlan { plan, emulated, .. } = &self.plan;
         if *emulated {
             return Ok(0.0);
@@ -96,15 +98,19 @@ impl MarkerStudy {
         if let Some(latency) = plan.imul_latency {
             return Ok(latency);
         }
-        let mut executor = answers.executor(|| (self.open)())?;
-        Ok(imul_latency(executor.as_mut(), plan)?)
+        let mut executor = answers.open_executor(|| (self.open)())?;
+        Ok(resolve_imul_latency(executor.as_mut(), plan)?)
     }
 
-    fn survey(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<Vec<MarkerRecord>, Stop> {
-        let survey = self.plan.survey(self.imul_latency(answers)?);
+    fn survey_markers(
+        &mut self,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
+    ) -> Result<Vec<MarkerRecord>, StopReason> {
+        let survey = self.plan.to_visit_plan(self.imul_latency(answers)?);
         let MarkerPlan { executor, plan, emulated, cpu, cpu_model, .. } = &self.plan;
-        let catalog = Catalog::of(executor)?;
-        let surroundings = Surroundings {
+        let catalog = MarkerCatalog::for_executor(executor)?;
+        let surroundings = MarkerOrigin {
             executor: catalog.executor,
             clock: plan.clock.name,
             confidence: survey.confidence,
@@ -114,9 +120,9 @@ impl MarkerStudy {
             repro: self.repro.clone(),
             emulated: *emulated,
         };
-        let bench = self.bench.as_mut().map(|bench| bench.as_mut() as &mut dyn Bench);
+        let bench = self.bench.as_mut().map(|bench| bench.as_mut() as &mut dyn MarkerBench);
         let mut bench = AnsweredBench::new(bench, answers, catalog)?;
-        records(&mut bench, &survey, &surroundings, follow)
+        measure_records(&mut bench, &survey, &surroundings, follow)
     }
 }
 
@@ -126,35 +132,36 @@ impl Study for MarkerStudy {
     }
 
     fn plan(&self) -> io::Result<Value> {
-        plain(&self.plan)
+        to_json_value(&self.plan)
     }
 
-    fn restore(container: &Container) -> Result<MarkerStudy, ContainerError> {
+    fn restore(container: &EvidenceContainer) -> Result<MarkerStudy, ContainerError> {
         container.require_finished()?;
         let plan: MarkerPlan = container.facts()?;
-        let out_of_range = |field: &str| Err(ContainerError::fact(field, "it is out of its range"));
-        if let Some(field) = plan.plan.unsound() {
+        let out_of_range = |field: &str| Err(ContainerError::damaged_fact(field, "it is out of its range"));
+        if let Some(field) = plan.plan.find_unsound_field() {
             return out_of_range(&format!("plan.{field}"));
         }
         if plan.contexts > CONTEXTS_MOST {
             return out_of_range("contexts");
         }
-        if let Err(refused) = Catalog::of(&plan.executor) {
-            return Err(ContainerError::fact("executor", refused.to_string()));
+        if let Err(refused) = MarkerCatalog::for_executor(&plan.executor) {
+            return Err(ContainerError::damaged_fact("executor", refused.to_string()));
         }
         let (machine, repro) = (container.machine()?, container.manifest.origin.repro.clone());
-        Ok(MarkerStudy { plan, machine, repro, bench: None, open: closed(), found: None })
+        Ok(MarkerStudy { plan, machine, repro, bench: None, open: failing_opener(), found: None })
     }
 
-    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
-        going(follow.progress(Progress::share(0.0, "calls are counted")))?;
-        let found = Found::new(self.survey(answers, follow)?, &self.plan.skipped);
-        let markers = found.records.iter().map(|record| Record::new("marker", record));
-        let skipped = found.skipped.iter().map(|skipped| Record::new("marker.skipped", skipped));
-        let first = std::iter::once_with(|| Record::new("machine", &self.machine));
-        let sum = || Record { role: Role::Sum, ..Record::new("marker.conclusions", &found.published) };
+    fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
+        check_stop(follow.report_progress(StudyProgress::from_share(0.0, "calls are counted")))?;
+        let found = MarkerFindings::new(self.survey_markers(answers, follow)?, &self.plan.skipped);
+        let markers = found.records.iter().map(|record| ResultRecord::new("marker", record));
+        let skipped = found.skipped.iter().map(|skipped| ResultRecord::new("marker.skipped", skipped));
+        let first = std::iter::once_with(|| ResultRecord::new("machine", &self.machine));
+        let sum =
+            || ResultRecord { role: RecordRole::Sum, ..ResultRecord::new("marker.conclusions", &found.published) };
         for record in first.chain(markers).chain(skipped).chain(std::iter::once_with(sum)) {
-            going(follow.record(record))?;
+            check_stop(follow.accept_record(record))?;
         }
         self.found = Some(found);
         Ok(())

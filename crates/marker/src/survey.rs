@@ -4,14 +4,14 @@
 //! Every pass goes through the cases in another order, so that what changes slowly (the clock, neighbours) is spread
 //! over all of them; later passes go to placements that need more.
 
-use super::bench::{Bench, Visit};
-use super::estimate::{VisitReading, read};
-use super::ledger::{Finding, Ledger};
+use super::bench::{CaseVisit, MarkerBench};
+use super::placement_cost::{VisitReading, read_visit};
+use super::visit_ledger::{CaseFinding, VisitLedger};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::median;
 use cyclescope_measure::ruler::LayoutSamples;
-use cyclescope_measure::study::{Follow, Progress, Stop, going};
+use cyclescope_measure::study::{StopReason, StudyFollower, StudyProgress, check_stop};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -35,18 +35,11 @@ pub struct VisitPlan {
 impl VisitPlan {
     /// The usual plan.
     pub fn new(imul_latency: f64, seed: u64) -> VisitPlan {
-        VisitPlan {
-            confidence: 0.95,
-            visits: 32,
-            each: 96..=6000,
-            budget: Duration::from_secs(46),
-            imul_latency,
-            seed,
-        }
+        VisitPlan { confidence: 0.95, visits: 32, each: 96..=6000, budget: Duration::from_secs(46), imul_latency, seed }
     }
 
     /// The same with the time that this number of contexts takes, where two are usual.
-    pub fn over(self, contexts: usize) -> VisitPlan {
+    pub fn for_contexts(self, contexts: usize) -> VisitPlan {
         let factor = (contexts as f64 / USUAL_CONTEXTS).max(1.0);
         VisitPlan { budget: self.budget.mul_f64(factor), ..self }
     }
@@ -72,172 +65,171 @@ const SPAN_MOST_CYCLES: f64 = 200_000.0;
 const SPAN_LEAST: f64 = 16.0;
 /// Times around of the shorter, at least: predictors and caches have settled. (With 12 the costs were up to half a cycle
 /// off.)
-const SETTLING: usize = 60;
+const SETTLING_LOOPS: usize = 60;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: RangeInclusive<usize> = 100..=130;
 /// Visits that run together: slow loops shall not come near the time that a batch may take.
-const BATCH: usize = 64;
+const BATCH_VISITS: usize = 64;
 /// Placements that seem to need this many times the most visits get none beyond the least.
-const HOPE: f64 = 1.2;
+const HOPELESS_FACTOR: f64 = 1.2;
 
 /// Counts the calls of all cases of a bench, and measures nothing: what an emulated machine is good for.
-pub(crate) fn prove(bench: &mut dyn Bench, plan: &VisitPlan) -> Result<Vec<Finding>, RunError> {
-    let mut survey = Survey::new(bench, plan);
-    survey.prove()?;
-    Ok(survey.ledger.findings(plan.confidence))
+pub(crate) fn prove_calls(bench: &mut dyn MarkerBench, plan: &VisitPlan) -> Result<Vec<CaseFinding>, RunError> {
+    let mut survey = CaseSurvey::new(bench, plan);
+    survey.count_calls()?;
+    Ok(survey.ledger.into_findings(plan.confidence))
 }
 
 /// Surveys all cases of a bench.
 ///
 /// # Errors
 ///
-/// Those of the bench, and [`Stop::Asked`] where whoever follows has ended it.
-pub fn survey(
-    bench: &mut dyn Bench,
+/// Those of the bench, and [`StopReason::Requested`] where whoever follows has ended it.
+pub fn survey_cases(
+    bench: &mut dyn MarkerBench,
     plan: &VisitPlan,
-    follow: &mut dyn Follow,
-) -> Result<Vec<Finding>, Stop> {
+    follow: &mut dyn StudyFollower,
+) -> Result<Vec<CaseFinding>, StopReason> {
     let began = bench.now()?;
-    let mut survey = Survey::new(bench, plan);
-    survey.prove()?;
-    survey.pilot()?;
+    let mut survey = CaseSurvey::new(bench, plan);
+    survey.count_calls()?;
+    survey.run_pilot()?;
     for pass in 1.. {
-        let wanting = survey.wanting();
+        let wanting = survey.list_wanting_cases();
         if wanting.is_empty() {
             break;
         }
         let count = wanting.len();
         for (index, case) in wanting.into_iter().enumerate() {
             if pass > 1 && survey.bench.now()?.saturating_sub(began) > plan.budget {
-                return Ok(survey.ledger.findings(plan.confidence));
+                return Ok(survey.ledger.into_findings(plan.confidence));
             }
-            survey.visit(case)?;
+            survey.visit_case(case)?;
             let least = (*plan.each.start() as f64 / plan.visits as f64).ceil();
             let done = ((pass - 1) as f64 + (index + 1) as f64 / count as f64) / least;
             let cases = survey.ledger.cases().len();
             let message = format!("{} of {cases} markers converged", cases - count);
-            going(follow.progress(Progress::share(done, message)))?;
+            check_stop(follow.report_progress(StudyProgress::from_share(done, message)))?;
         }
     }
-    Ok(survey.ledger.findings(plan.confidence))
+    Ok(survey.ledger.into_findings(plan.confidence))
 }
 
 /// The longest span that a bench can go around, behind as many times as the shorter loop may.
-fn longest(bench: &dyn Bench, case: usize) -> usize {
+fn longest_span(bench: &dyn MarkerBench, case: usize) -> usize {
     let most = usize::try_from(bench.most_loops(case)).unwrap_or(usize::MAX);
-    most.saturating_sub(2 * SETTLING).max(1)
+    most.saturating_sub(2 * SETTLING_LOOPS).max(1)
 }
 
 /// What is known so far.
-struct Survey<'a> {
-    bench: &'a mut dyn Bench,
+struct CaseSurvey<'a> {
+    bench: &'a mut dyn MarkerBench,
     plan: &'a VisitPlan,
-    ledger: Ledger,
+    ledger: VisitLedger,
     /// Times around by which the lengths differ, of each case.
     spans: Vec<usize>,
     random: Random,
 }
 
-impl Survey<'_> {
-    fn new<'a>(bench: &'a mut dyn Bench, plan: &'a VisitPlan) -> Survey<'a> {
+impl CaseSurvey<'_> {
+    fn new<'a>(bench: &'a mut dyn MarkerBench, plan: &'a VisitPlan) -> CaseSurvey<'a> {
         let cases = bench.cases().to_vec();
-        let (count, placements) = (cases.len(), bench.placements().len());
-        Survey {
+        let (count, placements) = (cases.len(), bench.placement_offsets().len());
+        CaseSurvey {
             plan,
-            spans: (0..count).map(|case| longest(bench, case).min(*SPAN.start() as usize)).collect(),
+            spans: (0..count).map(|case| longest_span(bench, case).min(*SPAN.start() as usize)).collect(),
             random: Random::new(plan.seed),
-            ledger: Ledger::new(cases, placements),
+            ledger: VisitLedger::new(cases, placements),
             bench,
         }
     }
 
     /// Counts the calls of each case's probe.
-    fn prove(&mut self) -> Result<(), RunError> {
+    fn count_calls(&mut self) -> Result<(), RunError> {
         for case in 0..self.ledger.cases().len() {
-            let placement = self.random.below(self.bench.placements().len());
-            self.ledger.hits[case] = self.bench.hits(case, placement, PROOF_LOOPS)?;
+            let placement = self.random.below(self.bench.placement_offsets().len());
+            self.ledger.hits[case] = self.bench.count_hits(case, placement, PROOF_LOOPS)?;
         }
         Ok(())
     }
 
     /// Finds out about how long each case's loops take.
-    fn pilot(&mut self) -> Result<(), RunError> {
+    fn run_pilot(&mut self) -> Result<(), RunError> {
         for case in 0..self.ledger.cases().len() {
-            let placements = self.bench.placements().len();
-            let visits: Vec<Visit> = (0..2).map(|_| self.draw(case, case % placements)).collect();
-            let all = self.bench.run(case, &visits)?;
+            let placements = self.bench.placement_offsets().len();
+            let visits: Vec<CaseVisit> = (0..2).map(|_| self.draw_visit(case, case % placements)).collect();
+            let all = self.bench.run_visits(case, &visits)?;
             let mut loops: Vec<f64> = all
                 .iter()
                 .zip(&visits)
-                .filter_map(|(samples, visit)| self.read(samples, visit))
+                .filter_map(|(samples, visit)| self.read_visit(samples, visit))
                 .map(|reading| reading.base.max(reading.site))
                 .collect();
             if !loops.is_empty() {
                 let cycles = median(&mut loops).max(0.5);
                 let span = (SPAN_CYCLES / cycles).clamp(*SPAN.start(), *SPAN.end());
                 let span = span.min(SPAN_MOST_CYCLES / cycles).max(SPAN_LEAST) as usize;
-                self.spans[case] = span.min(longest(self.bench, case));
+                self.spans[case] = span.min(longest_span(self.bench, case));
             }
         }
         Ok(())
     }
 
-    fn read(&self, samples: &LayoutSamples, visit: &Visit) -> Option<VisitReading> {
-        read(samples, visit, self.plan.imul_latency, self.bench.step())
+    fn read_visit(&self, samples: &LayoutSamples, visit: &CaseVisit) -> Option<VisitReading> {
+        read_visit(samples, visit, self.plan.imul_latency, self.bench.clock_step())
     }
 
-    fn draw(&mut self, case: usize, placement: usize) -> Visit {
+    fn draw_visit(&mut self, case: usize, placement: usize) -> CaseVisit {
         let span = self.spans[case];
-        let settling = SETTLING.min(span);
+        let settling = SETTLING_LOOPS.min(span);
         let few = settling + self.random.below(settling);
         let ruler = RULER_LOOPS.start() + self.random.below(RULER_LOOPS.end() - RULER_LOOPS.start());
-        Visit { placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
+        CaseVisit { placement, loops: [few as u64, (few + span) as u64], ruler_loops: ruler as u64 }
     }
 
     /// The cases with a placement that needs more visits, in random order.
-    fn wanting(&mut self) -> Vec<usize> {
-        self.ledger.look_for_siblings();
-        let mut wanting: Vec<usize> = (0..self.ledger.cases().len())
-            .filter(|case| !self.placements_wanting(*case).is_empty())
-            .collect();
+    fn list_wanting_cases(&mut self) -> Vec<usize> {
+        self.ledger.find_quiet_width();
+        let mut wanting: Vec<usize> =
+            (0..self.ledger.cases().len()).filter(|case| !self.list_wanting_placements(*case).is_empty()).collect();
         self.random.shuffle(&mut wanting);
         wanting
     }
 
-    fn placements_wanting(&self, case: usize) -> Vec<usize> {
+    fn list_wanting_placements(&self, case: usize) -> Vec<usize> {
         let wants = |placement: &usize| {
-            let attempts = self.ledger.attempts(case, *placement);
+            let attempts = self.ledger.count_attempts(case, *placement);
             if attempts >= *self.plan.each.end() || attempts < *self.plan.each.start() {
                 return attempts < *self.plan.each.start();
             }
-            self.ledger.narrowness(case, *placement, self.plan.confidence).is_none_or(|share| {
+            self.ledger.relative_half_width(case, *placement, self.plan.confidence).is_none_or(|share| {
                 // Intervals narrow with the root of the number of visits: where that doesn't help, it isn't tried.
-                share > 1.0 && attempts as f64 * share.powi(2) <= HOPE * *self.plan.each.end() as f64
+                share > 1.0 && attempts as f64 * share.powi(2) <= HOPELESS_FACTOR * *self.plan.each.end() as f64
             })
         };
-        (0..self.bench.placements().len()).filter(wants).collect()
+        (0..self.bench.placement_offsets().len()).filter(wants).collect()
     }
 
     /// Visits a case's placements that need it.
-    fn visit(&mut self, case: usize) -> Result<(), RunError> {
+    fn visit_case(&mut self, case: usize) -> Result<(), RunError> {
         let mut visits = Vec::new();
-        for placement in self.placements_wanting(case) {
+        for placement in self.list_wanting_placements(case) {
             for _ in 0..self.plan.visits {
-                visits.push(self.draw(case, placement));
+                visits.push(self.draw_visit(case, placement));
             }
         }
         self.random.shuffle(&mut visits);
-        for visits in visits.chunks(BATCH) {
-            self.batch(case, visits)?;
+        for visits in visits.chunks(BATCH_VISITS) {
+            self.run_batch(case, visits)?;
         }
         Ok(())
     }
 
-    fn batch(&mut self, case: usize, visits: &[Visit]) -> Result<(), RunError> {
-        let all = self.bench.run(case, visits)?;
+    fn run_batch(&mut self, case: usize, visits: &[CaseVisit]) -> Result<(), RunError> {
+        let all = self.bench.run_visits(case, visits)?;
         for (samples, visit) in all.iter().zip(visits) {
-            let reading = self.read(samples, visit);
-            self.ledger.note(case, visit.placement, reading);
+            let reading = self.read_visit(samples, visit);
+            self.ledger.note_visit(case, visit.placement, reading);
         }
         Ok(())
     }

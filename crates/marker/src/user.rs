@@ -1,29 +1,29 @@
 //! Markers in user mode: compiled functions, copied and patched in this process, run by its worker.
 
-use super::anatomy::{Anatomy, anatomy, names};
-use super::bench::{Bench, MarkerCase, Visit};
-use super::compiled::{Compiled, Site, probe as probe_code};
-use super::copies::{Copies, Variant};
-use super::instance::Misfit;
-use super::instance::Region;
+use super::anatomy::{MarkerAnatomy, compare_functions, name_addresses};
+use super::bench::{CaseVisit, MarkerBench, MarkerCase};
+use super::compiled_design::{CompiledDesign, PatchSite, find_probe as probe_code};
+use super::copy_region::CopyMisfit;
+use super::copy_region::CopyRegion;
+use super::function_copies::{CopyVariant, FunctionCopies};
 use super::listener;
-use super::programs::{RULERS, Setting, calls, counting_program, program};
-use super::source::context::{self, Footprint};
+use super::marker_programs::{MarkerSetting, RULERS, build_counting_program, build_program, layout_calls};
+use super::source::context::{self, MemoryFootprint};
 use super::source::design::Enabling;
-use super::state::{Probe, State, counting, states};
-use super::tracer::Uprobe;
-use super::working_set::{WorkingSet, memory};
+use super::state::{MarkerState, ProbeKind, counting_state, list_states};
+use super::uprobe::Uprobe;
+use super::working_set::{WorkingSet, loop_memory};
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::cache::Cache;
 use cyclescope_core::random::Random;
-use cyclescope_exec::user::{User, UserOptions};
-use cyclescope_exec::{Call, Executor, LockState, Placed, Sample};
+use cyclescope_exec::user::{UserExecutor, UserOptions};
+use cyclescope_exec::{Executor, LockState, PlacedProgram, ProgramCall, Sample};
 use cyclescope_measure::placement;
-use cyclescope_measure::ruler::{LayoutSamples, Ruler, sentinel_loops};
-use cyclescope_measure::schedule::{self, Pace, Schedule, Stage};
+use cyclescope_measure::ruler::{LayoutSamples, RulerPrograms, sentinel_loops};
+use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Duration;
@@ -34,26 +34,26 @@ const ROUNDS: u32 = 1;
 const WARM_UP: u32 = 1;
 /// How many placements there are, and how far apart in a cache line.
 const PLACEMENTS: usize = 16;
-const APART: usize = 4;
+const PLACEMENT_SPACING: usize = 4;
 
 /// The user-mode bench.
 pub struct UserBench {
     options: UserOptions,
     /// A worker for each world of listeners.
-    executors: BTreeMap<u32, User>,
+    executors: BTreeMap<u32, UserExecutor>,
     clock: &'static Clock,
     step: f64,
     ruler: Vec<Program>,
-    designs: Vec<Compiled>,
+    designs: Vec<CompiledDesign>,
     cases: Vec<MarkerCase>,
     /// Of each case, at each placement: the loop without the marker and the one with it.
     entries: Vec<Vec<[u64; 2]>>,
     /// What each case's marker is switched by.
-    switches: Vec<Switches>,
+    switches: Vec<SwitchAddresses>,
     /// The entries of each probe's copies, one for each placement.
-    probes: HashMap<Probe, Vec<u64>>,
+    probes: HashMap<ProbeKind, Vec<u64>>,
     /// The memory of all copies.
-    regions: Vec<Region>,
+    regions: Vec<CopyRegion>,
     /// How far behind the entry of each case's function its sites are: a compiler may have made several of one.
     places: Vec<Vec<i64>>,
     /// The breakpoints of cases, by the site's address, and the process that they are in.
@@ -68,14 +68,14 @@ pub struct UserBench {
 
 /// The addresses of what switches a marker.
 #[derive(Debug, Clone, Copy)]
-struct Switches {
+struct SwitchAddresses {
     enabled: Option<u64>,
     probe: Option<u64>,
     library: Option<u64>,
 }
 
 /// A case that can't be measured, and why.
-pub type Skipped = (MarkerCase, Misfit);
+pub type SkippedCase = (MarkerCase, CopyMisfit);
 
 impl UserBench {
     /// Makes copies of all cases at all placements, and a worker that can run them. Loops with a working set have one beyond
@@ -84,24 +84,24 @@ impl UserBench {
         options: &UserOptions,
         clock: &'static Clock,
         step: f64,
-        designs: &[Compiled],
+        designs: &[CompiledDesign],
         contexts: &[&str],
         caches: &[Cache],
         seed: u64,
-    ) -> Result<(UserBench, Vec<Skipped>), RunError> {
+    ) -> Result<(UserBench, Vec<SkippedCase>), RunError> {
         let mut random = Random::new(seed);
-        let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * APART).collect();
-        let mut ruler: Vec<Program> = Ruler::new(clock).programs().into();
+        let offsets: Vec<usize> = (0..PLACEMENTS).map(|placement| placement * PLACEMENT_SPACING).collect();
+        let mut ruler: Vec<Program> = RulerPrograms::new(clock).into_programs().into();
         ruler.truncate(RULERS);
-        let mut copies = Copies::new(&offsets);
+        let mut copies = FunctionCopies::new(&offsets);
         let (mut cases, mut entries, mut switches, mut skipped) = (vec![], vec![], vec![], vec![]);
         // Of each case: how far behind the function's entry its sites are.
         let mut places = vec![];
         for compiled in designs {
-            copies.reserve(&compiled.codes)?;
-            let states = states(compiled.design);
-            let of_state = |state: &State, context: &str| {
-                compiled.code(context, None).zip(compiled.code(context, Some(state.guard)))
+            copies.reserve_region(&compiled.codes)?;
+            let states = list_states(compiled.design);
+            let of_state = |state: &MarkerState, context: &str| {
+                compiled.find_function(context, None).zip(compiled.find_function(context, Some(state.guard)))
             };
             for (context, state) in
                 contexts.iter().flat_map(|context| states.iter().map(move |state| (*context, *state)))
@@ -110,40 +110,40 @@ impl UserBench {
                 let Some((base, site)) = of_state(&state, context) else { continue };
                 let case = MarkerCase { design: compiled.design, state, context: context.to_string() };
                 let enabling = compiled.design.enabling;
-                let copied = copies.of(base, enabling, Variant::DORMANT).and_then(|base| {
-                    let variant = Variant { enabled: state.enabled, traced: state.traced };
-                    let site = copies.of(site, enabling, variant)?;
+                let copied = copies.copy_function(base, enabling, CopyVariant::DORMANT).and_then(|base| {
+                    let variant = CopyVariant { enabled: state.enabled, traced: state.traced };
+                    let site = copies.copy_function(site, enabling, variant)?;
                     Ok(base.into_iter().zip(site).map(<[u64; 2]>::from).collect())
                 });
                 match copied {
                     Ok(copied) => {
-                        let Compiled { enabled, probe, switch, .. } = *compiled;
-                        switches.push(Switches { enabled, probe, library: switch });
+                        let CompiledDesign { enabled, probe, switch, .. } = *compiled;
+                        switches.push(SwitchAddresses { enabled, probe, library: switch });
                         cases.push(case);
                         entries.push(copied);
-                        let behind = |one: &Site| one.place as i64 - site.entry as i64;
+                        let behind = |one: &PatchSite| one.place as i64 - site.entry as i64;
                         places.push(site.sites.iter().map(behind).collect());
                     }
                     Err(misfit) => skipped.push((case, misfit)),
                 }
             }
         }
-        let probe_codes = Probe::ALL.map(|probe| probe_code(probe.name()));
-        copies.reserve(&probe_codes)?;
+        let probe_codes = ProbeKind::ALL.map(|probe| probe_code(probe.c_name()));
+        copies.reserve_region(&probe_codes)?;
         let copied = probe_codes.iter().map(|code| {
-            let entries = copies.of(code, Enabling::Probe, Variant::DORMANT);
+            let entries = copies.copy_function(code, Enabling::Probe, CopyVariant::DORMANT);
             entries.expect("probes refer to nothing but the counter")
         });
-        let probes = Probe::ALL.into_iter().zip(copied).collect();
-        let regions = copies.close()?;
-        listener::prepare();
+        let probes = ProbeKind::ALL.into_iter().zip(copied).collect();
+        let regions = copies.into_regions()?;
+        listener::prepare_listeners();
         // Probes are functions of this process, and loops are copied from it.
         let options = UserOptions { functions: true, own_code: true, ..options.clone() };
         let mut bench = UserBench {
             regions,
             places,
             tracers: HashMap::new(),
-            executors: BTreeMap::from([(0, User::spawn(&options)?)]),
+            executors: BTreeMap::from([(0, UserExecutor::spawn(&options)?)]),
             options,
             clock,
             step,
@@ -153,14 +153,14 @@ impl UserBench {
             entries,
             switches,
             probes,
-            data: offsets.iter().map(|_| placement::data(&mut random)).collect(),
+            data: offsets.iter().map(|_| placement::displace_standard_data(&mut random)).collect(),
             offsets,
             caches: caches.to_vec(),
             random,
         };
         for case in (0..bench.cases.len()).rev() {
-            if let Err(why) = bench.trace(case) {
-                skipped.push((bench.leave_out(case), Misfit::Untraced { why }));
+            if let Err(why) = bench.attach_tracer(case) {
+                skipped.push((bench.leave_out(case), CopyMisfit::Untraced { why }));
             }
         }
         Ok((bench, skipped))
@@ -175,18 +175,18 @@ impl UserBench {
     }
 
     /// Sees to it that a case that has a tracer has one in the worker that there is now.
-    fn trace(&mut self, case: usize) -> Result<(), Unavailable> {
+    fn attach_tracer(&mut self, case: usize) -> Result<(), Unavailable> {
         if !self.cases[case].state.traced {
             return Ok(());
         }
         let Some(worker) = self.executors[&0].worker_pid() else { return Ok(()) };
         let placements = 0..self.offsets.len();
-        let addresses: Vec<u64> = placements.flat_map(|placement| self.sites(case, placement)).collect();
+        let addresses: Vec<u64> = placements.flat_map(|placement| self.site_addresses(case, placement)).collect();
         for address in addresses {
             if self.tracers.get(&address).is_some_and(|(traced, _)| *traced == worker) {
                 continue;
             }
-            let place = self.regions.iter().find_map(|region| region.in_file(address));
+            let place = self.regions.iter().find_map(|region| region.locate_in_file(address));
             let (file, offset) = place.expect("copies are in one of the regions");
             self.tracers.insert(address, (worker, Uprobe::attach(worker, file, offset)?));
         }
@@ -194,7 +194,7 @@ impl UserBench {
     }
 
     /// The addresses of a case's sites at a placement.
-    fn sites(&self, case: usize, placement: usize) -> Vec<u64> {
+    fn site_addresses(&self, case: usize, placement: usize) -> Vec<u64> {
         let [_, entry] = self.entries[case][placement];
         self.places[case].iter().map(|behind| entry.wrapping_add_signed(*behind)).collect()
     }
@@ -203,7 +203,7 @@ impl UserBench {
     fn require_traced(&self, case: usize) -> Result<(), RunError> {
         let worker = self.executors[&0].worker_pid();
         let placements = 0..self.offsets.len();
-        let mut sites = placements.flat_map(|placement| self.sites(case, placement));
+        let mut sites = placements.flat_map(|placement| self.site_addresses(case, placement));
         let traced = |address| self.tracers.get(&address).is_some_and(|(traced, _)| Some(*traced) == worker);
         if !self.cases[case].state.traced || sites.all(traced) {
             return Ok(());
@@ -212,59 +212,63 @@ impl UserBench {
     }
 
     /// How often a case's breakpoint was run into in this number of loops.
-    fn trapped(&mut self, case: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
-        let failed = |error: io::Error| RunError::io("reading a uprobe's count", &error);
+    fn count_traps(&mut self, case: usize, placement: usize, loops: u64) -> Result<u64, RunError> {
+        let failed = |error: io::Error| RunError::from_io("reading a uprobe's count", &error);
         let counted = |bench: &UserBench| {
-            let sites = bench.sites(case, placement).into_iter();
+            let sites = bench.site_addresses(case, placement).into_iter();
             let probes = sites.filter_map(|site| bench.tracers.get(&site));
-            probes.map(|(_, uprobe)| uprobe.count().map_err(failed)).sum::<Result<u64, RunError>>()
+            probes.map(|(_, uprobe)| uprobe.read_count().map_err(failed)).sum::<Result<u64, RunError>>()
         };
         let before = counted(self)?;
         let state = self.cases[case].state;
         let [_, site] = self.entries[case][placement];
-        let program = program(self.clock, site, &self.settings(case, placement, &state));
-        let once = self.once(program, case, placement, loops);
+        let program = build_program(self.clock, site, &self.case_settings(case, placement, &state));
+        let once = self.single_call(program, case, placement, loops);
         once.run(self.executor_for(&state)?)?;
         self.require_traced(case)?;
         Ok(counted(self)? - before)
     }
 
     /// One call at a placement.
-    fn once(&self, program: Program, case: usize, placement: usize, loops: u64) -> Schedule {
-        let (memory, data) = self.memory(case, placement);
+    fn single_call(&self, program: Program, case: usize, placement: usize, loops: u64) -> Schedule {
+        let (memory, data) = self.case_memory(case, placement);
         let (code, calls) =
-            (vec![Placed { program: 0, offset: 0 }], vec![Call { place: 0, loop_count: loops }]);
-        let pace = Pace { warm_up: 0, memory, delay: 1, ..Pace::default() };
-        Schedule::with(vec![program], pace, [Stage::in_order(code, calls, 1).with_data(data)])
+            (vec![PlacedProgram { program: 0, offset: 0 }], vec![ProgramCall { place: 0, loop_count: loops }]);
+        let pace = BatchPace { warm_up: 0, memory, delay: 1, ..BatchPace::default() };
+        Schedule::with_layouts(
+            vec![program],
+            pace,
+            [PlannedLayout::with_calls_in_order(code, calls, 1).with_data(data)],
+        )
     }
 
     /// The executor for a state, made when it is first needed.
-    fn executor_for(&mut self, state: &State) -> Result<&mut User, RunError> {
+    fn executor_for(&mut self, state: &MarkerState) -> Result<&mut UserExecutor, RunError> {
         let world = state.library.map_or(0, |library| library.world);
         if let std::collections::btree_map::Entry::Vacant(vacant) = self.executors.entry(world) {
-            vacant.insert(User::spawn(&self.options)?);
+            vacant.insert(UserExecutor::spawn(&self.options)?);
         }
         Ok(self.executors.get_mut(&world).expect("it was made just now"))
     }
 }
 
 /// A tracer that was there, and can't be had again.
-fn lost(why: Unavailable) -> RunError {
+fn tracer_lost_error(why: Unavailable) -> RunError {
     RunError::WorkerLost { how: format!("and with it {}: {}", why.what, why.why) }
 }
 
 impl UserBench {
     /// The programs of some visits to a case, and for each visit where its two are.
-    fn programs(&self, case: usize, visits: &[Visit]) -> (Vec<Program>, Vec<[usize; 2]>) {
+    fn visit_programs(&self, case: usize, visits: &[CaseVisit]) -> (Vec<Program>, Vec<[usize; 2]>) {
         let mut programs = self.ruler.clone();
         let mut known = HashMap::new();
         let state = self.cases[case].state;
-        let mut pair = |visit: &Visit| {
+        let mut pair = |visit: &CaseVisit| {
             let start = programs.len();
             *known.entry(visit.placement).or_insert_with(|| {
-                let settings = self.settings(case, visit.placement, &state);
+                let settings = self.case_settings(case, visit.placement, &state);
                 for entry in self.entries[case][visit.placement] {
-                    programs.push(program(self.clock, entry, &settings));
+                    programs.push(build_program(self.clock, entry, &settings));
                 }
                 [start, start + 1]
             })
@@ -274,66 +278,66 @@ impl UserBench {
     }
 
     /// What a program does before a case's loop, so that its marker is in a state.
-    fn settings(&self, case: usize, placement: usize, state: &State) -> Vec<Setting> {
-        let Switches { enabled, probe, library } = self.switches[case];
+    fn case_settings(&self, case: usize, placement: usize, state: &MarkerState) -> Vec<MarkerSetting> {
+        let SwitchAddresses { enabled, probe, library } = self.switches[case];
         let mut settings = Vec::new();
         if let (Enabling::Variable(bytes), Some(address)) = (self.cases[case].design.enabling, enabled) {
-            settings.push(Setting::Store { address, value: state.enabled.into(), bytes });
+            settings.push(MarkerSetting::Store { address, value: state.enabled.into(), bytes });
         }
         if let (Some(address), Some(probe)) = (probe, state.probe) {
-            settings.push(Setting::Store { address, value: self.probes[&probe][placement], bytes: 8 });
+            settings.push(MarkerSetting::Store { address, value: self.probes[&probe][placement], bytes: 8 });
         }
         if let (Some(function), Some(library)) = (library, state.library) {
-            settings.push(Setting::Call { function, number: library.number });
+            settings.push(MarkerSetting::Call { function, number: library.number });
         }
         settings
     }
 
-    fn compiled(&self, case: usize) -> &Compiled {
+    fn compiled_design(&self, case: usize) -> &CompiledDesign {
         let MarkerCase { design, context, .. } = &self.cases[case];
-        let of = |one: &&Compiled| one.design == *design && one.code(context, None).is_some();
+        let of = |one: &&CompiledDesign| one.design == *design && one.find_function(context, None).is_some();
         self.designs.iter().find(of).expect("cases are made from the designs")
     }
 
-    fn footprint(&self, case: usize) -> Footprint {
+    fn footprint(&self, case: usize) -> MemoryFootprint {
         let name = &self.cases[case].context;
-        context::ALL.iter().find(|one| one.name == name).map_or(Footprint::Scratch, |one| one.memory)
+        context::ALL.iter().find(|one| one.name == name).map_or(MemoryFootprint::Scratch, |one| one.memory)
     }
 
     /// The memory of a case's loop, and where it is at a placement.
-    fn memory(&self, case: usize, placement: usize) -> (Memory, Vec<i32>) {
-        memory(self.footprint(case), self.working_set(case), &self.data[placement])
+    fn case_memory(&self, case: usize, placement: usize) -> (ProgramMemory, Vec<i32>) {
+        loop_memory(self.footprint(case), self.working_set(case), &self.data[placement])
     }
 }
 
-impl Bench for UserBench {
+impl MarkerBench for UserBench {
     fn cases(&self) -> &[MarkerCase] {
         &self.cases
     }
 
-    fn anatomy(&self, case: usize) -> Result<Anatomy, RunError> {
-        let (compiled, MarkerCase { design, state, context }) = (self.compiled(case), &self.cases[case]);
-        let codes = compiled.code(context, None).zip(compiled.code(context, Some(state.guard)));
+    fn anatomy(&self, case: usize) -> Result<MarkerAnatomy, RunError> {
+        let (compiled, MarkerCase { design, state, context }) = (self.compiled_design(case), &self.cases[case]);
+        let codes = compiled.find_function(context, None).zip(compiled.find_function(context, Some(state.guard)));
         let (base, site) = codes.expect("each context has all functions");
-        Ok(anatomy(base, site, design.enabling, &names(compiled)))
+        Ok(compare_functions(base, site, design.enabling, &name_addresses(compiled)))
     }
 
     fn working_set(&self, case: usize) -> Option<WorkingSet> {
         match self.footprint(case) {
-            Footprint::Beyond(level) => Some(WorkingSet::beyond(level, &self.caches)),
+            MemoryFootprint::Beyond(level) => Some(WorkingSet::beyond_cache(level, &self.caches)),
             _ => None,
         }
     }
 
-    fn compiler(&self, case: usize) -> &str {
-        &self.compiled(case).compiler
+    fn compiler_name(&self, case: usize) -> &str {
+        &self.compiled_design(case).compiler
     }
 
-    fn placements(&self) -> &[usize] {
+    fn placement_offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    fn step(&self) -> f64 {
+    fn clock_step(&self) -> f64 {
         self.step
     }
 
@@ -341,36 +345,36 @@ impl Bench for UserBench {
         self.executors[&0].lock_state()
     }
 
-    fn run(&mut self, case: usize, visits: &[Visit]) -> Result<Vec<LayoutSamples>, RunError> {
-        self.trace(case).map_err(lost)?;
-        let (programs, pairs) = self.programs(case, visits);
+    fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
+        self.attach_tracer(case).map_err(tracer_lost_error)?;
+        let (programs, pairs) = self.visit_programs(case, visits);
         let (arena, further) = (self.executors[&0].arena_len(), RULERS..programs.len());
-        let places = schedule::place(&programs, RULERS, further, arena, None, &mut self.random)?;
-        let (memory, _) = self.memory(case, 0);
-        let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.memory(case, visit.placement).1).collect();
+        let places = schedule::place_programs(&programs, RULERS, further, arena, None, &mut self.random)?;
+        let (memory, _) = self.case_memory(case, 0);
+        let moved: Vec<Vec<i32>> = visits.iter().map(|visit| self.case_memory(case, visit.placement).1).collect();
         let stages = visits.iter().zip(&pairs).zip(moved).map(|((visit, pair), moved)| {
             let code = [&places[..RULERS], &pair.map(|program| places[program])].concat();
-            let calls = calls(visit, sentinel_loops(self.step)).to_vec();
-            Stage::shuffled(code, calls, &mut self.random).with_data(moved)
+            let calls = layout_calls(visit, sentinel_loops(self.step)).to_vec();
+            PlannedLayout::with_shuffled_calls(code, calls, &mut self.random).with_data(moved)
         });
-        let stages: Vec<Stage> = stages.collect();
-        let pace = Pace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..Pace::default() };
+        let stages: Vec<PlannedLayout> = stages.collect();
+        let pace = BatchPace { warm_up: WARM_UP, rounds: ROUNDS, memory, ..BatchPace::default() };
         let state = self.cases[case].state;
-        let samples = Schedule::with(programs, pace, stages).measure(self.executor_for(&state)?)?;
+        let samples = Schedule::with_layouts(programs, pace, stages).measure(self.executor_for(&state)?)?;
         self.require_traced(case)?;
         Ok(samples)
     }
 
-    fn hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
-        self.trace(case).map_err(lost)?;
+    fn count_hits(&mut self, case: usize, placement: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        self.attach_tracer(case).map_err(tracer_lost_error)?;
         let MarkerCase { design, state, .. } = &self.cases[case];
         if state.traced {
-            return self.trapped(case, placement, loops).map(Some);
+            return self.count_traps(case, placement, loops).map(Some);
         }
-        let Some(state) = counting(design, state) else { return Ok(None) };
-        let settings = self.settings(case, placement, &state);
+        let Some(state) = counting_state(design, state) else { return Ok(None) };
+        let settings = self.case_settings(case, placement, &state);
         let [_, site] = self.entries[case][placement];
-        let once = self.once(counting_program(site, &settings), case, placement, loops);
+        let once = self.single_call(build_counting_program(site, &settings), case, placement, loops);
         let samples = once.run(self.executor_for(&state)?)?;
         Ok(samples.first().map(|Sample { end, .. }| *end))
     }

@@ -3,9 +3,9 @@
 //! Limits: a virtual machine may tell of caches that it has not; and how much of a shared cache is left for this core
 //! nobody tells.
 
-use super::source::context::Footprint;
-use cyclescope_code::context::Element;
-use cyclescope_code::program::memory::{At, Fill, Lifetime, Memory, Pointer};
+use super::source::context::MemoryFootprint;
+use cyclescope_code::context::FloatElement;
+use cyclescope_code::program::memory::{AreaFill, AreaPointer, PointerPosition, ProgramMemory, StoreLifetime};
 use cyclescope_core::machine::cache::{Cache, CacheKind};
 use serde::{Deserialize, Serialize};
 
@@ -21,52 +21,58 @@ pub struct WorkingSet {
 
 /// A set is this many times as large as the cache: replacement that isn't strictly by age keeps some lines of one that is
 /// little larger.
-const TIMES: u64 = 4;
+const CACHE_MULTIPLE: u64 = 4;
 /// And no smaller than this many times.
-const LEAST_TIMES: u64 = 2;
+const CACHE_MULTIPLE_LEAST: u64 = 2;
 /// Sets beyond the caches of a machine that does not tell: no level 1 cache of data is larger than 128 KiB, no
 /// level 2 cache of a single core larger than 4 MiB.
-const UNKNOWN: [u64; 2] = [192 << 10, 16 << 20];
+const BYTES_BEYOND_UNKNOWN: [u64; 2] = [192 << 10, 16 << 20];
 /// Bytes that a loop reads each time around.
-const STEP: u64 = 256;
+const BYTES_PER_LOOP: u64 = 256;
 /// Before the set: its size, and where in it the loop is.
-const HEAD: u64 = 4096;
+const HEAD_BYTES: u64 = 4096;
 /// What a loop finds its memory by (the second argument of its function).
-const POINTER: u8 = 6;
+const MEMORY_REGISTER: u8 = 6;
 
 impl WorkingSet {
     /// A set beyond the cache of this level, and in the next one where there is room.
-    pub(crate) fn beyond(level: u32, caches: &[Cache]) -> WorkingSet {
+    pub(crate) fn beyond_cache(level: u32, caches: &[Cache]) -> WorkingSet {
         let of = |level: u32| {
             let data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
             caches.iter().find(data).map(|cache| cache.bytes).filter(|bytes| *bytes > 0)
         };
         let Some(cache) = of(level) else {
-            return WorkingSet { bytes: UNKNOWN[usize::from(level > 1)], cache: None };
+            return WorkingSet { bytes: BYTES_BEYOND_UNKNOWN[usize::from(level > 1)], cache: None };
         };
         let room = of(level + 1).map_or(u64::MAX, |next| next / 2);
-        let bytes = (TIMES * cache).min(room).max(LEAST_TIMES * cache);
-        WorkingSet { bytes: bytes.next_multiple_of(STEP), cache: Some(cache) }
+        let bytes = (CACHE_MULTIPLE * cache).min(room).max(CACHE_MULTIPLE_LEAST * cache);
+        WorkingSet { bytes: bytes.next_multiple_of(BYTES_PER_LOOP), cache: Some(cache) }
     }
 
     /// The memory that a loop finds it in.
-    fn memory(self) -> Memory {
-        let mut memory = Memory::standard(Element::default(), false);
-        let area = memory.areas.iter_mut().find(|area| area.pointer.is_some_and(|it| it.register == POINTER));
+    fn to_memory(self) -> ProgramMemory {
+        let mut memory = ProgramMemory::standard(FloatElement::default(), false);
+        let area = memory.areas.iter_mut().find(|area| area.pointer.is_some_and(|it| it.register == MEMORY_REGISTER));
         let area = area.expect("an argument's register points into an area");
-        area.bytes = HEAD + self.bytes;
-        area.fill = Fill::Image(self.bytes.to_le_bytes().into());
-        area.lifetime = Lifetime::Kept;
-        area.pointer = Some(Pointer { register: POINTER, at: At::Start });
+        area.bytes = HEAD_BYTES + self.bytes;
+        area.fill = AreaFill::Image(self.bytes.to_le_bytes().into());
+        area.lifetime = StoreLifetime::Kept;
+        area.pointer = Some(AreaPointer { register: MEMORY_REGISTER, at: PointerPosition::Start });
         memory
     }
 }
 
 /// The memory of loops with this footprint and working set, and where a layout that moves data has it.
-pub(super) fn memory(footprint: Footprint, set: Option<WorkingSet>, moved: &[i32]) -> (Memory, Vec<i32>) {
+pub(super) fn loop_memory(
+    footprint: MemoryFootprint,
+    set: Option<WorkingSet>,
+    moved: &[i32],
+) -> (ProgramMemory, Vec<i32>) {
     match set {
-        Some(set) => (set.memory(), vec![0; moved.len()]),
-        None => (Memory::standard(Element::default(), footprint != Footprint::Untouched), moved.to_vec()),
+        Some(set) => (set.to_memory(), vec![0; moved.len()]),
+        None => {
+            (ProgramMemory::standard(FloatElement::default(), footprint != MemoryFootprint::Untouched), moved.to_vec())
+        }
     }
 }
 
@@ -79,7 +85,7 @@ mod tests {
     }
 
     fn kib(level: u32, caches: &[Cache]) -> (u64, Option<u64>) {
-        let set = WorkingSet::beyond(level, caches);
+        let set = WorkingSet::beyond_cache(level, caches);
         (set.bytes >> 10, set.cache.map(|bytes| bytes >> 10))
     }
 
@@ -109,8 +115,8 @@ mod tests {
     #[test]
     fn executors_accept_the_memory() {
         for level in [1, 2] {
-            let set = WorkingSet::beyond(level, &[]);
-            let (memory, moved) = memory(Footprint::Beyond(level), Some(set), &[64; 5]);
+            let set = WorkingSet::beyond_cache(level, &[]);
+            let (memory, moved) = loop_memory(MemoryFootprint::Beyond(level), Some(set), &[64; 5]);
             memory.check().expect("it is sound");
             assert_eq!(moved, vec![0; memory.areas.len()]);
         }

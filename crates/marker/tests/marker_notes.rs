@@ -1,6 +1,6 @@
 //! The notes that tracers find static probes by, held against the places that the compiled markers have recorded.
 
-use cyclescope_marker::compiled::Compiled;
+use cyclescope_marker::compiled_design::CompiledDesign;
 use object::{Object, ObjectSection};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,9 +39,9 @@ fn notes(mut section: &[u8]) -> Vec<Note> {
 }
 
 /// How far this program's code lies from where its file has it.
-fn bias(file: &object::File, built: &[Compiled]) -> u64 {
+fn bias(file: &object::File, built: &[CompiledDesign]) -> u64 {
     let usdt = built.iter().find(|compiled| compiled.design.name == "usdt").unwrap();
-    let code = usdt.code("empty", None).unwrap();
+    let code = usdt.find_function("empty", None).unwrap();
     code.start.wrapping_sub(file.section_by_name("in_cyclescope_usdt_base_empty").unwrap().address())
 }
 
@@ -49,7 +49,7 @@ fn bias(file: &object::File, built: &[Compiled]) -> u64 {
 fn the_notes_are_where_the_markers_are() {
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
-    let built = Compiled::built();
+    let built = CompiledDesign::list_built();
     let bias = bias(&file, &built);
     let section = file.section_by_name(".note.stapsdt").expect("the program has notes");
     // Tracers take the distance of this section from where the note has it; linkers that drop what no code refers to
@@ -70,11 +70,7 @@ fn the_notes_are_where_the_markers_are() {
                 // What enables is the semaphore; the place is not patched by this program.
                 Some(address) => address.wrapping_sub(bias),
                 None => {
-                    assert_eq!(
-                        code.sites.iter().map(|site| site.place).collect::<Vec<_>>(),
-                        [offset],
-                        "{name}"
-                    );
+                    assert_eq!(code.sites.iter().map(|site| site.place).collect::<Vec<_>>(), [offset], "{name}");
                     0
                 }
             };

@@ -1,8 +1,8 @@
 //! The compiled markers as `objdump` shows them in this test's own executable, and as the compiler's objects have them.
 
-use cyclescope_marker::anatomy::{Line, anatomy};
-use cyclescope_marker::compiled::{Code, Compiled};
-use cyclescope_marker::source::design::{Enabling, Language};
+use cyclescope_marker::anatomy::{AssemblyLine, compare_functions};
+use cyclescope_marker::compiled_design::{CompiledDesign, CompiledFunction};
+use cyclescope_marker::source::design::{DesignLanguage, Enabling};
 use object::{Object, ObjectSection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -14,7 +14,7 @@ struct Shown {
 }
 
 /// The section that a function stands in.
-fn section(compiled: &Compiled, code: &Code) -> String {
+fn section(compiled: &CompiledDesign, code: &CompiledFunction) -> String {
     let guard = code.guard.as_deref().unwrap_or("base").replace('-', "_");
     format!("in_cyclescope_{}_{guard}_{}", compiled.design.identifier(), code.context)
 }
@@ -29,7 +29,7 @@ fn shown(sections: &BTreeSet<String>) -> Option<BTreeMap<u64, Shown>> {
     let output = match output {
         Ok(output) => output,
         Err(error) => {
-            cyclescope_skipped::skipped(format_args!("objdump of binutils does not run here: {error}"));
+            cyclescope_skipped::report_skipped(format_args!("objdump of binutils does not run here: {error}"));
             return None;
         }
     };
@@ -43,14 +43,14 @@ fn shown(sections: &BTreeSet<String>) -> Option<BTreeMap<u64, Shown>> {
     Some(String::from_utf8_lossy(&output.stdout).lines().filter_map(line).collect())
 }
 
-fn lines(compiled: &Compiled, code: &Code) -> Vec<Line> {
-    let base = compiled.code(&code.context, None).expect("each context has a base");
-    anatomy(base, code, compiled.design.enabling, &|_| None).assembly
+fn lines(compiled: &CompiledDesign, code: &CompiledFunction) -> Vec<AssemblyLine> {
+    let base = compiled.find_function(&code.context, None).expect("each context has a base");
+    compare_functions(base, code, compiled.design.enabling, &|_| None).assembly
 }
 
 #[test]
 fn instructions_are_those_that_objdump_shows() {
-    let built = Compiled::built();
+    let built = CompiledDesign::list_built();
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
     let names = built.iter().flat_map(|it| it.codes.iter().map(move |code| section(it, code)));
@@ -70,8 +70,7 @@ fn instructions_are_those_that_objdump_shows() {
                 .map(|(address, it)| ((address - place.address()) as usize, it.bytes.as_str()))
                 .collect();
             let lines = lines(compiled, code);
-            let ours: Vec<(usize, &str)> =
-                lines.iter().map(|line| (line.offset, line.bytes.as_str())).collect();
+            let ours: Vec<(usize, &str)> = lines.iter().map(|line| (line.offset, line.bytes.as_str())).collect();
             assert_eq!(ours, theirs, "{name}");
             all += theirs.len();
             bytes += code.bytes.len();
@@ -84,12 +83,14 @@ fn instructions_are_those_that_objdump_shows() {
 }
 
 /// What enabling patches is the instruction that `objdump` shows there.
-fn patched_where_shown<'a>(compiled: &Compiled, code: &Code, at: &dyn Fn(usize) -> Option<&'a Shown>) {
+fn patched_where_shown<'a>(
+    compiled: &CompiledDesign,
+    code: &CompiledFunction,
+    at: &dyn Fn(usize) -> Option<&'a Shown>,
+) {
     let name = section(compiled, code);
-    let patches = matches!(
-        compiled.design.enabling,
-        Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer
-    );
+    let patches =
+        matches!(compiled.design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer);
     assert_eq!(code.sites.len(), usize::from(patches && code.guard.is_some()), "{name}");
     for site in &code.sites {
         let text = |offset| at(offset).map_or("nothing begins there", |shown| shown.text.as_str());
@@ -122,13 +123,13 @@ fn the_objects_came_from_the_compiler() {
     let files = match std::fs::read_dir(folder) {
         Ok(files) => files,
         Err(error) => {
-            return cyclescope_skipped::skipped(format_args!("the build's folder {folder} is gone: {error}"));
+            return cyclescope_skipped::report_skipped(format_args!("the build's folder {folder} is gone: {error}"));
         }
     };
     let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
-    let designs = Compiled::built();
+    let designs = CompiledDesign::list_built();
     let (own, c): (Vec<_>, Vec<_>) =
-        designs.into_iter().partition(|compiled| compiled.design.language == Language::Rust);
+        designs.into_iter().partition(|compiled| compiled.design.language == DesignLanguage::Rust);
     let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let program = object::File::parse(&*program).unwrap();
     let comment = program.section_by_name(".comment").expect("compilers leave their name in a program");
@@ -145,8 +146,7 @@ fn the_objects_came_from_the_compiler() {
         let comment = object.section_by_name(".comment").expect("compilers leave their name in an object");
         let comment = String::from_utf8_lossy(comment.data().unwrap()).into_owned();
         // The version as the compiler's macro has it, and as the compiler noted it in the object.
-        let version =
-            compiled.compiler.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let version = compiled.compiler.split(' ').find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         let version = version.expect("compilers have versions");
         let named = ["GCC", "clang"].iter().any(|name| comment.contains(name));
         assert!(named && comment.contains(version), "{end}: {comment:?} is not of {version}");
@@ -156,10 +156,8 @@ fn the_objects_came_from_the_compiler() {
             let data = section.data().unwrap();
             assert_eq!(data.len(), code.bytes.len(), "{name}");
             // All but what the linker filled in.
-            let filled: BTreeSet<usize> = section
-                .relocations()
-                .flat_map(|(at, _)| (at as usize).saturating_sub(3)..at as usize + 4)
-                .collect();
+            let filled: BTreeSet<usize> =
+                section.relocations().flat_map(|(at, _)| (at as usize).saturating_sub(3)..at as usize + 4).collect();
             let differs = (0..data.len()).find(|at| data[*at] != code.bytes[*at] && !filled.contains(at));
             assert_eq!(differs, None, "{name}");
         }

@@ -1,7 +1,7 @@
 //! Samples of a measurement, and its result.
 
 use super::contrast::Contrast;
-use super::estimate::{Estimate, LayoutData, Shape, estimate};
+use super::estimate::{CostEstimate, LayoutData, RoundShape, estimate_cost};
 use cyclescope_core::error::RunError;
 use cyclescope_exec::CounterProgress;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub struct Acquisition {
     /// Iterations of the ruler's loops, approximate.
     pub ruler_loops: u64,
     /// Parameters of the rounds, to read their durations.
-    pub shape: Shape,
+    pub shape: RoundShape,
     /// Timed rounds in each layout.
     pub rounds: u32,
     /// Placements that the samples of each layout come from.
@@ -34,11 +34,11 @@ pub struct Acquisition {
 
 /// A finished measurement of one cost.
 #[derive(Debug, Clone)]
-pub struct Measurement {
+pub struct CostMeasurement {
     /// The cost as a sum over the question's snippets.
     pub cost: Contrast,
     /// The estimate; `None` where too few rounds were undisturbed.
-    pub estimate: Option<Estimate>,
+    pub estimate: Option<CostEstimate>,
     /// Whether the cost was proportional to the number of copies.
     pub linear: bool,
     /// Whether the cost had stopped changing after the warm-up.
@@ -46,21 +46,21 @@ pub struct Measurement {
     /// Samples of the last units and warm-up that were tried, shared by the costs of a question.
     pub acquisition: Rc<Acquisition>,
     /// The estimate without training, where predictors were trained because it changes the cost.
-    pub untrained: Option<Estimate>,
+    pub untrained: Option<CostEstimate>,
     /// What ended the code when its predictors were trained, after which it was measured without training.
     pub untrainable: Option<RunError>,
     /// Time spent on the measurement.
     pub elapsed: Duration,
 }
 
-impl Measurement {
+impl CostMeasurement {
     /// The estimate at another level of confidence.
-    pub fn at(&self, confidence: f64) -> Option<Estimate> {
+    pub fn estimate_at(&self, confidence: f64) -> Option<CostEstimate> {
         self.estimate_of(&self.cost, confidence)
     }
 
     /// The estimate of another cost, from the same readings.
-    pub fn estimate_of(&self, cost: &Contrast, confidence: f64) -> Option<Estimate> {
-        estimate(&self.acquisition.layouts, &self.acquisition.shape, cost, confidence)
+    pub fn estimate_of(&self, cost: &Contrast, confidence: f64) -> Option<CostEstimate> {
+        estimate_cost(&self.acquisition.layouts, &self.acquisition.shape, cost, confidence)
     }
 }

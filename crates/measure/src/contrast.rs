@@ -18,17 +18,17 @@ impl Contrast {
     }
 
     /// The time of each copy, from two calls that differ by this many `copies`.
-    pub fn slope([fewer, more]: [usize; 2], copies: f64) -> Contrast {
+    pub fn slope_between([fewer, more]: [usize; 2], copies: f64) -> Contrast {
         Contrast::new([(more, 1.0 / copies), (fewer, -1.0 / copies)])
     }
 
     /// The difference of this contrast and `other`.
-    pub fn less(self, other: &Contrast) -> Contrast {
-        self.plus(-1.0, other)
+    pub fn minus(self, other: &Contrast) -> Contrast {
+        self.plus_weighted(-1.0, other)
     }
 
     /// The sum of this contrast and `weight` times `other`.
-    pub fn plus(mut self, weight: f64, other: &Contrast) -> Contrast {
+    pub fn plus_weighted(mut self, weight: f64, other: &Contrast) -> Contrast {
         self.0.extend(other.0.iter().map(|&(column, own)| (column, weight * own)));
         self
     }
@@ -39,7 +39,7 @@ impl Contrast {
     }
 
     /// Value for the durations of a round, or for means over rounds, in the unit of these.
-    pub fn of(&self, durations: &[f64]) -> f64 {
+    pub fn evaluate(&self, durations: &[f64]) -> f64 {
         self.0.iter().map(|(column, weight)| weight * durations[*column]).sum()
     }
 }
@@ -52,9 +52,9 @@ mod tests {
     fn a_slope_is_free_of_what_every_call_takes() {
         // 30 units a call, 2 a copy; 10, 20 and 40 copies.
         let durations = [50.0, 70.0, 110.0];
-        let [short, long] = [Contrast::slope([0, 1], 10.0), Contrast::slope([1, 2], 20.0)];
-        assert_eq!((short.of(&durations), long.of(&durations)), (2.0, 2.0));
-        assert_eq!(long.less(&short).of(&durations), 0.0);
-        assert_eq!(Contrast::new([(0, 3.0), (2, -1.0)]).of(&durations), 40.0);
+        let [short, long] = [Contrast::slope_between([0, 1], 10.0), Contrast::slope_between([1, 2], 20.0)];
+        assert_eq!((short.evaluate(&durations), long.evaluate(&durations)), (2.0, 2.0));
+        assert_eq!(long.minus(&short).evaluate(&durations), 0.0);
+        assert_eq!(Contrast::new([(0, 3.0), (2, -1.0)]).evaluate(&durations), 40.0);
     }
 }

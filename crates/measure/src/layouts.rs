@@ -2,56 +2,56 @@
 
 use super::acquisition::Acquisition;
 use super::estimate::{LayoutData, call};
-use super::schedule::{self, Pace, Schedule, Stage};
-use super::session::Session;
+use super::measurement_session::MeasurementSession;
+use super::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use crate::placement;
 use crate::ruler::sentinel_loops;
 use cyclescope_code::program::Program;
 use cyclescope_core::error::RunError;
-use cyclescope_exec::Call;
+use cyclescope_exec::ProgramCall;
 use std::time::Duration;
 
 /// Time after which the snippet of a batch counts as hung, in addition to the batch's expected duration and the budget.
-const PATIENCE: Duration = Duration::from_secs(1);
+const HANG_PATIENCE: Duration = Duration::from_secs(1);
 /// Assumptions for the expected duration of a batch: a core runs at 1 GHz or more, the overhead of a call is 2 µs, and
 /// that of a call with emptied caches 1 ms (measured: 0.1 ms).
 pub(super) const SECONDS_A_CYCLE: f64 = 1e-9;
 const SECONDS_A_CALL: f64 = 2e-6;
 const SECONDS_A_COLD_CALL: f64 = 1e-3;
 /// No deadline is longer than a week.
-const LONGEST_S: f64 = 7.0 * 86_400.0;
+const DEADLINE_MOST_S: f64 = 7.0 * 86_400.0;
 
 /// Repeats of each snippet in a layout's bodies, and iterations of the ruler's loops.
-pub(super) type Lengths = (Vec<[usize; 3]>, u64);
+pub(super) type BodyLengths = (Vec<[usize; 3]>, u64);
 
-impl Session<'_> {
+impl MeasurementSession<'_> {
     /// Largest overhead of a call in seconds.
-    pub(super) fn call_s(&self) -> f64 {
+    pub(super) fn call_overhead_s(&self) -> f64 {
         if self.is_cold() { SECONDS_A_COLD_CALL } else { SECONDS_A_CALL }
     }
 
     /// Calls in a round.
-    pub(super) fn calls(&self) -> usize {
-        call::count(self.parts.len())
+    pub(super) fn calls_per_round(&self) -> usize {
+        call::calls_per_round(self.parts.len())
     }
 
     /// One more layout, in a worker process of its own: with new pages of memory behind its addresses, and a library's
     /// data as they are when it is loaded.
-    pub(super) fn layout(&mut self, acquisition: &mut Acquisition) -> Result<(), RunError> {
+    pub(super) fn measure_layout(&mut self, acquisition: &mut Acquisition) -> Result<(), RunError> {
         let rounds = acquisition.rounds;
-        let placements = self.placements(rounds);
+        let placements = self.placements_per_layout(rounds);
         let (warm_up, rounds) = if placements > 1 { (0, 1) } else { (acquisition.warm_up, rounds) };
-        let (schedule, (copies, ruler_loops)) = self.schedule(acquisition, placements, warm_up, rounds)?;
-        self.executor.renew();
+        let (schedule, (copies, ruler_loops)) = self.build_schedule(acquisition, placements, warm_up, rounds)?;
+        self.executor.renew_process();
         if let Some(calls) = acquisition.training {
-            self.train(&schedule, calls, acquisition)?;
+            self.train_predictors(&schedule, calls, acquisition)?;
         }
-        let before = self.executor.progress();
+        let before = self.executor.counter_progress();
         let samples = schedule.run(self.executor)?;
-        let went = before.zip(self.executor.progress()).map(|(before, now)| now.since(before));
-        acquisition.progress = went.map(|went| went.and(acquisition.progress.unwrap_or_default()));
+        let went = before.zip(self.executor.counter_progress()).map(|(before, now)| now.since(before));
+        acquisition.progress = went.map(|went| went.combine(acquisition.progress.unwrap_or_default()));
         acquisition.placements = placements;
-        let mut placed = schedule.ordered(&samples).into_iter();
+        let mut placed = schedule.sort_by_column(&samples).into_iter();
         let mut samples = placed.next().expect("a layout has at least one placement");
         placed.for_each(|more| samples.append(more));
         let number = acquisition.layouts.len();
@@ -62,59 +62,59 @@ impl Session<'_> {
     }
 
     /// Places the programs of a layout in a number of placements, with its repeats and its iterations of the ruler.
-    pub(super) fn schedule(
+    pub(super) fn build_schedule(
         &mut self,
         acquisition: &Acquisition,
         placements: usize,
         warm_up: u32,
         rounds: u32,
-    ) -> Result<(Schedule, Lengths), RunError> {
+    ) -> Result<(Schedule, BodyLengths), RunError> {
         let mut programs = self.ruler.to_vec();
         let mut placed = Vec::new();
-        let copies: Vec<[usize; 3]> = acquisition.units.iter().map(|unit| self.copies(*unit)).collect();
-        let ruler_loops = self.about(acquisition.ruler_loops as usize) as u64;
+        let copies: Vec<[usize; 3]> = acquisition.units.iter().map(|unit| self.draw_copies(*unit)).collect();
+        let ruler_loops = self.draw_near(acquisition.ruler_loops as usize) as u64;
         for _ in 0..placements {
-            placed.push(self.stage(&mut programs, acquisition, &copies, ruler_loops)?);
+            placed.push(self.build_layout(&mut programs, acquisition, &copies, ruler_loops)?);
         }
         let all_rounds = placed.len() as f64 * (f64::from(warm_up) + f64::from(rounds));
-        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(LONGEST_S));
-        let pace = Pace {
+        let foreseen = Duration::from_secs_f64((all_rounds * acquisition.round_s).min(DEADLINE_MOST_S));
+        let pace = BatchPace {
             warm_up,
             rounds,
             memory: self.memory.clone(),
-            deadline: PATIENCE + 4 * (self.plan.budget + foreseen),
-            ..Pace::default()
+            deadline: HANG_PATIENCE + 4 * (self.plan.budget + foreseen),
+            ..BatchPace::default()
         };
-        Ok((Schedule::with(programs, pace, placed), (copies, ruler_loops)))
+        Ok((Schedule::with_layouts(programs, pace, placed), (copies, ruler_loops)))
     }
 
     /// Placements that one layout's samples come from: one, or, where branches are cold, one for each round.
-    pub(super) fn placements(&self, rounds: u32) -> usize {
+    pub(super) fn placements_per_layout(&self, rounds: u32) -> usize {
         if self.plan.cold.branches { rounds as usize } else { 1 }
     }
 
     /// Repeats in the three bodies of a layout: u, 2u, 4u, each changed by up to u/4 unless u is fixed.
-    fn copies(&mut self, unit: usize) -> [usize; 3] {
+    fn draw_copies(&mut self, unit: usize) -> [usize; 3] {
         if self.is_cold() {
             return [0, 0, 1];
         }
         if self.plan.unit.is_some() {
             return [unit, 2 * unit, 4 * unit];
         }
-        [0, 1, 3].map(|more| more * unit + self.about(unit))
+        [0, 1, 3].map(|more| more * unit + self.draw_near(unit))
     }
 
     /// A random number that differs from `middle` by a quarter of it at most.
-    fn about(&mut self, middle: usize) -> usize {
+    fn draw_near(&mut self, middle: usize) -> usize {
         let spread = middle / 4;
         middle - spread + self.random.below(2 * spread + 1)
     }
 
     /// The calls of a round in a random order, a snippet's own never more than two apart: where 256-bit floating
     /// point arithmetic had rested for the 2 µs of all rulers, it was slowed down for the next 2 000 cycles.
-    fn order(&mut self) -> Vec<usize> {
+    fn draw_order(&mut self) -> Vec<usize> {
         let mut rulers: Vec<usize> = (0..call::RULERS).collect();
-        let mut bodies: Vec<usize> = (call::RULERS..self.calls()).collect();
+        let mut bodies: Vec<usize> = (call::RULERS..self.calls_per_round()).collect();
         self.random.shuffle(&mut bodies);
         self.random.shuffle(&mut rulers);
         let (every, more) = (call::RULERS / bodies.len(), call::RULERS % bodies.len());
@@ -130,32 +130,32 @@ impl Session<'_> {
     }
 
     /// Builds a layout's programs and places them and the ruler.
-    fn stage(
+    fn build_layout(
         &mut self,
         programs: &mut Vec<Program>,
         acquisition: &Acquisition,
         copies: &[[usize; 3]],
         ruler_loops: u64,
-    ) -> Result<Stage, RunError> {
+    ) -> Result<PlannedLayout, RunError> {
         let (first, loop_count) = (programs.len(), acquisition.shape.loop_count);
         let rulers = schedule::ruler_calls::<{ call::RULERS }>(ruler_loops, sentinel_loops(self.plan.step));
         let mut calls = rulers.to_vec();
-        let iterates = self.iterates();
+        let iterates = self.uses_iterations();
         for (part, copies) in self.parts.iter().zip(copies) {
             for (number, repeats) in copies.iter().enumerate() {
                 if number == 0 || !iterates {
                     let copies = if iterates { 1 } else { *repeats };
-                    programs.push(part.program(self.plan, acquisition.layouts.len(), copies));
+                    programs.push(part.build_program(self.plan, acquisition.layouts.len(), copies));
                 }
                 let place = call::RULERS + programs.len() - 1 - first;
-                calls.push(Call { place, loop_count: if iterates { *repeats as u64 } else { loop_count } });
+                calls.push(ProgramCall { place, loop_count: if iterates { *repeats as u64 } else { loop_count } });
             }
         }
         let alignment = self.plan.cold.code.then_some(0);
         let (arena, further) = (self.executor.arena_len(), first..programs.len());
-        let code = schedule::place(programs, call::RULERS, further, arena, alignment, &mut self.random)?;
-        let order = self.order();
-        let data = placement::data_in(&self.memory, &mut self.random);
-        Ok(Stage { code, calls, order, data, seed: self.random.bits() })
+        let code = schedule::place_programs(programs, call::RULERS, further, arena, alignment, &mut self.random)?;
+        let order = self.draw_order();
+        let data = placement::displace_data(&self.memory, &mut self.random);
+        Ok(PlannedLayout { code, calls, order, data, seed: self.random.next_bits() })
     }
 }

@@ -7,39 +7,39 @@
 #![warn(unreachable_pub)]
 
 mod acquisition;
-mod adapt;
+mod adaptive_loop;
 pub mod contrast;
-mod counts;
+mod cost_judgement;
 pub mod estimate;
-mod judgement;
 mod layouts;
+mod measurement_progress;
+mod measurement_session;
 pub mod modes;
 pub mod placement;
 mod plan;
+mod plan_limits;
 mod question;
-mod range;
+mod raw_readings;
 pub mod result;
 pub mod rounds;
 pub mod ruler;
 pub mod schedule;
-mod session;
 pub mod sibling;
-mod standing;
 pub mod study;
 mod training;
 
-pub use acquisition::{Acquisition, Measurement};
-pub use counts::counts;
-pub use counts::{Count, Counted, Counts};
-pub use plan::{Lengthen, Plan, Precision};
-pub use question::Question;
-pub use range::CODE_MOST;
-pub use standing::Standing;
+pub use acquisition::{Acquisition, CostMeasurement};
+pub use measurement_progress::MeasurementProgress;
+pub use plan::{LengthenBy, Plan, Precision};
+pub use plan_limits::CODE_MOST;
+pub use question::CostQuestion;
+pub use raw_readings::take_raw_readings;
+pub use raw_readings::{RawReading, RawReadings, ReadingKind};
 
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{BadBatch, RunError};
 use cyclescope_exec::Executor;
-use session::Session;
+use measurement_session::MeasurementSession;
 
 /// Bytes of the arena reserved for the ruler, the clock readings and the gaps between programs.
 const ARENA_RESERVE: usize = 64 << 10;
@@ -64,37 +64,37 @@ pub fn require_room(plan: &Plan, snippet: &Snippet, arena_len: usize) -> Result<
 }
 
 /// Measures a snippet.
-pub fn measure(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> Result<Measurement, RunError> {
-    let mut costs = measure_all(executor, &Question::of(snippet.clone()), plan)?;
+pub fn measure_cost(executor: &mut dyn Executor, snippet: &Snippet, plan: &Plan) -> Result<CostMeasurement, RunError> {
+    let mut costs = measure_question(executor, &CostQuestion::from_snippet(snippet.clone()), plan)?;
     Ok(costs.remove(0))
 }
 
 /// Measures the costs of a question, in the same rounds. The result has a measurement of each cost, in their order.
-pub fn measure_all(
+pub fn measure_question(
     executor: &mut dyn Executor,
-    question: &Question,
+    question: &CostQuestion,
     plan: &Plan,
-) -> Result<Vec<Measurement>, RunError> {
-    measure_watched(executor, question, plan, &mut |_| ())
+) -> Result<Vec<CostMeasurement>, RunError> {
+    measure_with_progress(executor, question, plan, &mut |_| ())
 }
 
-/// [`measure_all`], which tells before each layout how far it has come.
-pub fn measure_watched(
+/// [`measure_question`], which tells before each layout how far it has come.
+pub fn measure_with_progress(
     executor: &mut dyn Executor,
-    question: &Question,
+    question: &CostQuestion,
     plan: &Plan,
-    watch: &mut dyn FnMut(Standing),
-) -> Result<Vec<Measurement>, RunError> {
-    Session::new(executor, question, plan, watch).run()
+    watch: &mut dyn FnMut(MeasurementProgress),
+) -> Result<Vec<CostMeasurement>, RunError> {
+    MeasurementSession::new(executor, question, plan, watch).run()
 }
 
 /// The latency of `imul` in core cycles: the plan's, or measured with a NOP as the snippet.
-pub fn imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
+pub fn resolve_imul_latency(executor: &mut dyn Executor, plan: &Plan) -> Result<f64, RunError> {
     match plan.imul_latency {
         Some(latency) => Ok(latency),
         None => {
             let nop = Snippet::new(vec![0x90], Vec::new(), "nop");
-            Ok(measure(executor, &nop, plan)?.acquisition.shape.imul_latency)
+            Ok(measure_cost(executor, &nop, plan)?.acquisition.shape.imul_latency)
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Modes: clusters of replicates with different costs, whose mean is no cost that occurs.
 
-use cyclescope_core::statistics::{Interval, clusters};
+use cyclescope_core::statistics::{Interval, find_modes};
 use serde::Serialize;
 
 /// A cluster of replicates (layouts, or visits to a placement) with one cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Mode {
+pub struct CostMode {
     /// Core cycles a copy.
     pub cost: Interval,
     /// Share of the replicates in this mode.
@@ -22,51 +22,50 @@ const LEARNT_SHARE: f64 = 0.3;
 
 /// Replicates, grouped by mode.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Modes {
+pub struct CostModes {
     /// Indices of the replicates in each mode; modes are in ascending order of cost.
     groups: Vec<Vec<usize>>,
     count: usize,
 }
 
-impl Modes {
-    /// Finds the modes of these costs. A spread of `scale` within a mode says nothing: see [`clusters`].
-    pub fn of(costs: &[f64], scale: f64) -> Modes {
-        Modes { groups: clusters(costs, scale), count: costs.len() }
+impl CostModes {
+    /// Finds the modes of these costs. A spread of `scale` within a mode says nothing: see [`find_modes`].
+    pub fn from_costs(costs: &[f64], scale: f64) -> CostModes {
+        CostModes { groups: find_modes(costs, scale), count: costs.len() }
     }
 
     /// Groups of replicates whose predictors were trained: what one has learnt and another has not is a gap in the costs.
-    pub(crate) fn of_trained(costs: &[f64]) -> Modes {
+    pub(crate) fn from_trained_costs(costs: &[f64]) -> CostModes {
         let mut order: Vec<usize> = (0..costs.len()).collect();
         order.sort_by(|a, b| costs[*a].total_cmp(&costs[*b]));
         let near = |a: &usize, b: &usize| costs[*b] - costs[*a] <= LEARNT_GAP * costs[*b].abs();
         let groups = order.chunk_by(near).map(<[usize]>::to_vec).collect();
-        Modes { groups, count: costs.len() }
+        CostModes { groups, count: costs.len() }
     }
 
     /// The mode with the most replicates, of two equal ones the cheaper; `None` without replicates.
-    pub fn largest(&self) -> Option<&[usize]> {
+    pub fn largest_mode(&self) -> Option<&[usize]> {
         self.groups.iter().rev().max_by_key(|group| group.len()).map(Vec::as_slice)
     }
 
     /// The cheapest mode, where it is not rare: of replicates whose predictors were trained, those that learnt.
-    pub(crate) fn learnt(&self) -> Option<&[usize]> {
-        let frequent = |group: &&Vec<usize>| {
-            group.len() >= LEARNT_LEAST && group.len() as f64 >= LEARNT_SHARE * self.count as f64
-        };
+    pub(crate) fn learnt_mode(&self) -> Option<&[usize]> {
+        let frequent =
+            |group: &&Vec<usize>| group.len() >= LEARNT_LEAST && group.len() as f64 >= LEARNT_SHARE * self.count as f64;
         self.groups.iter().find(frequent).map(Vec::as_slice)
     }
 
     /// The replicates of all modes that have this share of them at least.
-    pub(crate) fn frequent(&self, share: f64) -> Vec<usize> {
+    pub(crate) fn frequent_replicates(&self, share: f64) -> Vec<usize> {
         let frequent = |group: &&Vec<usize>| group.len() as f64 >= share * self.count as f64;
         self.groups.iter().filter(frequent).flatten().copied().collect()
     }
 
     /// The modes that may be as frequent as the largest: the numbers of replicates differ by no more than two standard
     /// deviations of a fair coin's. The largest is among them.
-    pub fn rivals(&self) -> impl Iterator<Item = &[usize]> {
+    pub fn rival_modes(&self) -> impl Iterator<Item = &[usize]> {
         const DEVIATIONS: f64 = 2.0;
-        let most = self.largest().map_or(0, <[usize]>::len) as f64;
+        let most = self.largest_mode().map_or(0, <[usize]>::len) as f64;
         let rivals = self.groups.iter().filter(move |group| {
             let count = group.len() as f64;
             most - count <= DEVIATIONS * (most + count).sqrt()
@@ -75,12 +74,12 @@ impl Modes {
     }
 
     /// The modes, where there are several and each has an interval; empty where replicates agree.
-    pub fn listed(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<Mode> {
+    pub fn list_modes(&self, interval: impl Fn(&[usize]) -> Option<Interval>) -> Vec<CostMode> {
         if self.groups.len() < 2 {
             return Vec::new();
         }
         let share = |group: &[usize]| group.len() as f64 / self.count as f64;
-        let mode = |group: &Vec<usize>| Some(Mode { cost: interval(group)?, share: share(group) });
+        let mode = |group: &Vec<usize>| Some(CostMode { cost: interval(group)?, share: share(group) });
         self.groups.iter().filter(|group| group.len() > 1).filter_map(mode).collect()
     }
 }
@@ -92,41 +91,46 @@ mod tests {
     const COSTS: [f64; 12] = [2.0, 5.0, 2.0, 5.1, 2.1, 5.0, 2.0, 2.1, 2.0, 2.0, 2.1, 2.0];
 
     fn interval(group: &[usize]) -> Option<Interval> {
-        Some(Interval::around(group.iter().map(|index| COSTS[*index]).sum::<f64>() / group.len() as f64, 0.1))
+        Some(Interval::with_margin(group.iter().map(|index| COSTS[*index]).sum::<f64>() / group.len() as f64, 0.1))
     }
 
     #[test]
     fn the_largest_mode_is_found_and_all_are_listed() {
-        let modes = Modes::of(&COSTS, 0.05);
-        assert_eq!(modes.largest().map(<[usize]>::len), Some(9));
-        let listed = modes.listed(interval);
+        let modes = CostModes::from_costs(&COSTS, 0.05);
+        assert_eq!(modes.largest_mode().map(<[usize]>::len), Some(9));
+        let listed = modes.list_modes(interval);
         assert_eq!(listed.iter().map(|mode| mode.share).collect::<Vec<_>>(), [0.75, 0.25]);
         assert!(listed[0].cost.contains(2.0) && listed[1].cost.contains(5.0));
-        assert_eq!(Modes::of(&[], 0.1).largest(), None);
+        assert_eq!(CostModes::from_costs(&[], 0.1).largest_mode(), None);
     }
 
     #[test]
     fn what_some_predictors_have_learnt_is_a_gap() {
-        let some = Modes::of_trained(&[1975.0, 1551.0, 1599.0, 1565.0, 1611.0]);
-        assert_eq!(some.learnt(), Some(&[1, 3, 2, 4][..]));
+        let some = CostModes::from_trained_costs(&[1975.0, 1551.0, 1599.0, 1565.0, 1611.0]);
+        assert_eq!(some.learnt_mode(), Some(&[1, 3, 2, 4][..]));
         // One of six may be luck, and a gradual increase is none of learning.
         assert_eq!(
-            Modes::of_trained(&[525.0, 616.0, 617.0, 617.0, 618.0, 618.0]).learnt().map(<[usize]>::len),
+            CostModes::from_trained_costs(&[525.0, 616.0, 617.0, 617.0, 618.0, 618.0])
+                .learnt_mode()
+                .map(<[usize]>::len),
             Some(5)
         );
-        assert_eq!(Modes::of_trained(&[1740.0, 1930.0, 2100.0, 2240.0]).learnt(), None);
-        assert_eq!(Modes::of_trained(&[266.0, 276.0, 286.0, 297.0]).learnt().map(<[usize]>::len), Some(4));
-        assert_eq!(Modes::of_trained(&[1.0, 2.0]).learnt(), None);
+        assert_eq!(CostModes::from_trained_costs(&[1740.0, 1930.0, 2100.0, 2240.0]).learnt_mode(), None);
+        assert_eq!(
+            CostModes::from_trained_costs(&[266.0, 276.0, 286.0, 297.0]).learnt_mode().map(<[usize]>::len),
+            Some(4)
+        );
+        assert_eq!(CostModes::from_trained_costs(&[1.0, 2.0]).learnt_mode(), None);
     }
 
     #[test]
     fn modes_that_may_be_as_frequent_are_rivals() {
-        assert_eq!(Modes::of(&COSTS, 0.05).rivals().count(), 2);
+        assert_eq!(CostModes::from_costs(&COSTS, 0.05).rival_modes().count(), 2);
         let mut many = COSTS.repeat(8);
         many.iter_mut().skip(24).for_each(|cost| *cost = 2.0);
-        let modes = Modes::of(&many, 0.05);
+        let modes = CostModes::from_costs(&many, 0.05);
         assert_eq!(
-            (modes.rivals().count(), modes.listed(|_| Some(Interval::around(0.0, 0.0))).len()),
+            (modes.rival_modes().count(), modes.list_modes(|_| Some(Interval::with_margin(0.0, 0.0))).len()),
             (1, 2)
         );
     }

@@ -5,37 +5,37 @@
 //! addresses and another order of the programs in memory. Programs of one snippet share the alignment of
 //! their bodies, so that their difference is that of the added copies. The ruler has fixed addresses.
 //!
-//! A [`Place`](cyclescope_code::program::Place) describes where code or data has to be, and [`resolve()`] and [`data_at`] find
+//! A [`PlacementPolicy`](cyclescope_code::program::PlacementPolicy) describes where code or data has to be, and [`resolve_places`] and [`resolve_data_places`] find
 //! offsets for it.
 
-mod resolve;
+mod place_resolution;
 
-pub use resolve::{Wanted, data_at, resolve};
+pub use place_resolution::{PlacementRequest, resolve_data_places, resolve_places};
 
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::{At, Fill, Memory};
+use cyclescope_code::program::memory::{AreaFill, PointerPosition, ProgramMemory};
 use cyclescope_core::random::Random;
-use cyclescope_exec::Placed;
+use cyclescope_exec::PlacedProgram;
 
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 const PAGE: usize = 4096;
 
 /// Largest displacement of data from the middle of its area, in bytes; a multiple of the cache line.
 const DATA_SPREAD: usize = 16 * PAGE;
 
 /// The next place after `end` where the program's body is `alignment` bytes past the start of a cache line.
-fn stack(program: &Program, end: &mut usize, alignment: usize) -> u32 {
-    let body = *end + program.body().start;
-    let offset = *end + (alignment + LINE - body % LINE) % LINE;
+fn place_next(program: &Program, end: &mut usize, alignment: usize) -> u32 {
+    let body = *end + program.body_range().start;
+    let offset = *end + (alignment + CACHE_LINE - body % CACHE_LINE) % CACHE_LINE;
     *end = offset + program.len();
     offset as u32
 }
 
 /// Puts programs at the start of the arena, each body at the start of a cache line. Returns their offsets and
 /// the end of the last.
-pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
+pub fn fixed_offsets(programs: &[Program]) -> (Vec<u32>, usize) {
     let mut end = 0;
-    let offsets = programs.iter().map(|program| stack(program, &mut end, 0)).collect();
+    let offsets = programs.iter().map(|program| place_next(program, &mut end, 0)).collect();
     (offsets, end)
 }
 
@@ -44,48 +44,48 @@ pub fn fixed(programs: &[Program]) -> (Vec<u32>, usize) {
 /// the start of a cache line; `None` means random.
 ///
 /// Returns `None` where the arena is too small for them.
-pub(crate) fn random(
+pub(crate) fn place_randomly(
     programs: &[Program],
     numbers: &[usize],
     from: usize,
     arena_len: usize,
     alignment: Option<usize>,
     random: &mut Random,
-) -> Option<Vec<Placed>> {
-    let needed: usize = numbers.iter().map(|number| programs[*number].len() + LINE).sum();
+) -> Option<Vec<PlacedProgram>> {
+    let needed: usize = numbers.iter().map(|number| programs[*number].len() + CACHE_LINE).sum();
     let first = from.next_multiple_of(PAGE);
     let room = arena_len.checked_sub(first + needed)?;
     let mut end = first + random.below(room + 1);
-    let alignment = alignment.unwrap_or_else(|| random.below(LINE));
+    let alignment = alignment.unwrap_or_else(|| random.below(CACHE_LINE));
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     random.shuffle(&mut order);
-    let mut places = vec![Placed { program: 0, offset: 0 }; numbers.len()];
+    let mut places = vec![PlacedProgram { program: 0, offset: 0 }; numbers.len()];
     for index in order {
         let program = numbers[index];
-        places[index] = Placed { program, offset: stack(&programs[program], &mut end, alignment) };
+        places[index] = PlacedProgram { program, offset: place_next(&programs[program], &mut end, alignment) };
     }
     Some(places)
 }
 
-/// Chooses the displacement of each register in the standard memory, as [`data_in`] does.
-pub fn data(random: &mut Random) -> Vec<i32> {
-    data_in(&Memory::default(), random)
+/// Chooses the displacement of each register in the standard memory, as [`displace_data`] does.
+pub fn displace_standard_data(random: &mut Random) -> Vec<i32> {
+    displace_data(&ProgramMemory::default(), random)
 }
 
 /// Chooses the displacement of each area's register: whole cache lines, so that no access starts to straddle two lines.
 /// Pointers to the start of an area, or to an element of a ring, are not moved.
-pub fn data_in(memory: &Memory, random: &mut Random) -> Vec<i32> {
-    (0..memory.areas.len()).map(|area| shift(memory, area, random)).collect()
+pub fn displace_data(memory: &ProgramMemory, random: &mut Random) -> Vec<i32> {
+    (0..memory.areas.len()).map(|area| draw_displacement(memory, area, random)).collect()
 }
 
-fn shift(memory: &Memory, area: usize, random: &mut Random) -> i32 {
+fn draw_displacement(memory: &ProgramMemory, area: usize, random: &mut Random) -> i32 {
     let described = &memory.areas[area];
-    let moved = described.pointer.is_some_and(|pointer| pointer.at != At::Start);
-    if !moved || matches!(described.fill, Fill::Ring(_)) {
+    let moved = described.pointer.is_some_and(|pointer| pointer.at != PointerPosition::Start);
+    if !moved || matches!(described.fill, AreaFill::Ring(_)) {
         return 0;
     }
-    let (line, spread) = (LINE as i64, DATA_SPREAD as i64);
-    let allowed = memory.shifts(area);
+    let (line, spread) = (CACHE_LINE as i64, DATA_SPREAD as i64);
+    let allowed = memory.allowed_shifts(area);
     let first = (*allowed.start()).max(-spread) / line;
     let last = (*allowed.end()).min(spread - line) / line;
     ((first + random.below((last - first + 1) as usize) as i64) * line) as i32
@@ -94,15 +94,15 @@ fn shift(memory: &Memory, area: usize, random: &mut Random) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ruler::Ruler;
+    use crate::ruler::RulerPrograms;
     use cyclescope_code::clock::Clock;
-    use cyclescope_code::program::Recipe;
-    use cyclescope_code::program::memory::{Fill, MOST_BYTES};
+    use cyclescope_code::program::ProgramRecipe;
+    use cyclescope_code::program::memory::{AreaFill, MOST_AREA_BYTES};
 
     fn programs() -> Vec<Program> {
-        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         [100, 200, 400]
-            .map(|copies| Recipe { snippet: &[0x90], copies, ..Recipe::empty(clock) }.build())
+            .map(|copies| ProgramRecipe { snippet: &[0x90], copies, ..ProgramRecipe::empty(clock) }.build())
             .into()
     }
 
@@ -112,27 +112,26 @@ mod tests {
         let mut generator = Random::new(1);
         let mut alignments = std::collections::BTreeSet::new();
         for _ in 0..1000 {
-            let places = random(&programs, &[0, 1, 2], 5000, 1 << 20, None, &mut generator).unwrap();
+            let places = place_randomly(&programs, &[0, 1, 2], 5000, 1 << 20, None, &mut generator).unwrap();
             let place = |index: usize| places[index].offset as usize;
-            let alignment = |index: usize| (place(index) + programs[index].body().start) % LINE;
+            let alignment = |index: usize| (place(index) + programs[index].body_range().start) % CACHE_LINE;
             assert!(alignment(0) == alignment(1) && alignment(1) == alignment(2));
             alignments.insert(alignment(0));
-            let mut spans: Vec<_> =
-                (0..3).map(|index| (place(index), place(index) + programs[index].len())).collect();
+            let mut spans: Vec<_> = (0..3).map(|index| (place(index), place(index) + programs[index].len())).collect();
             spans.sort();
             assert!(spans[0].0 >= 5000 && spans[0].1 <= spans[1].0 && spans[1].1 <= spans[2].0);
             assert!(spans[2].1 <= 1 << 20);
         }
-        assert_eq!(alignments.len(), LINE);
+        assert_eq!(alignments.len(), CACHE_LINE);
     }
 
     #[test]
     fn ruler_bodies_start_at_a_cache_line() {
-        let ruler = Ruler::new(Clock::named("rdtscp-lfence").unwrap());
+        let ruler = RulerPrograms::new(Clock::find_named("rdtscp-lfence").unwrap());
         let programs: Vec<_> = ruler.imul.iter().chain(&ruler.add).cloned().collect();
-        let (offsets, end) = fixed(&programs);
+        let (offsets, end) = fixed_offsets(&programs);
         for (offset, program) in offsets.iter().zip(&programs) {
-            assert_eq!((*offset as usize + program.body().start) % LINE, 0);
+            assert_eq!((*offset as usize + program.body_range().start) % CACHE_LINE, 0);
         }
         assert!(end < PAGE);
     }
@@ -140,17 +139,14 @@ mod tests {
     #[test]
     fn data_move_by_lines_within_their_areas() {
         let mut generator = Random::new(2);
-        let mut memory = Memory::default();
+        let mut memory = ProgramMemory::default();
         memory.areas[1].bytes = 8192;
         memory.areas[2].pointer = None;
         let mut seen = std::collections::BTreeSet::new();
         for _ in 0..1000 {
-            let shifts = data_in(&memory, &mut generator);
+            let shifts = displace_data(&memory, &mut generator);
             for (area, shift) in shifts.iter().enumerate() {
-                assert!(
-                    shift % 64 == 0 && memory.shifts(area).contains(&i64::from(*shift)),
-                    "{area} {shift}"
-                );
+                assert!(shift % 64 == 0 && memory.allowed_shifts(area).contains(&i64::from(*shift)), "{area} {shift}");
             }
             assert_eq!(shifts[2], 0);
             seen.insert(shifts);
@@ -162,23 +158,23 @@ mod tests {
     fn the_standard_memory_is_moved_as_seeds_have_always_moved_it() {
         let mut generator = Random::new(3);
         let expected: Vec<i32> =
-            (0..5).map(|_| (generator.below(2048) * LINE) as i32 - DATA_SPREAD as i32).collect();
-        assert_eq!(data(&mut Random::new(3)), expected);
+            (0..5).map(|_| (generator.below(2048) * CACHE_LINE) as i32 - DATA_SPREAD as i32).collect();
+        assert_eq!(displace_standard_data(&mut Random::new(3)), expected);
     }
 
     #[test]
     fn a_full_arena_is_refused() {
-        assert!(random(&programs(), &[0, 1, 2], 0, 1000, None, &mut Random::new(1)).is_none());
+        assert!(place_randomly(&programs(), &[0, 1, 2], 0, 1000, None, &mut Random::new(1)).is_none());
     }
 
     #[test]
     fn a_call_keeps_its_buffer_in_place_and_its_stack_aligned() {
-        for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_BYTES, 4096)] {
-            let memory = Memory::of_call(bytes, Fill::Random(3), stack);
+        for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_AREA_BYTES, 4096)] {
+            let memory = ProgramMemory::for_call(bytes, AreaFill::Random(3), stack);
             let pointer = memory.pointer_offset(1).unwrap() as i64;
             let mut random = Random::new(1);
             for _ in 0..1000 {
-                let shifts = data_in(&memory, &mut random);
+                let shifts = displace_data(&memory, &mut random);
                 let below = pointer + i64::from(shifts[1]);
                 assert!(shifts[0] == 0 && below >= stack as i64 && below < memory.areas[1].bytes as i64);
                 assert_eq!(below % 16, 0, "calls need an aligned stack");

@@ -1,8 +1,8 @@
 //! Parameters of a measurement, and the width of the interval at which it stops.
 
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::Cold;
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::ColdStart;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -22,14 +22,14 @@ pub struct Precision {
 }
 
 /// The smallest cap, as a share of the cost.
-const CAP_LEAST: f64 = 0.0001;
+const CAP_SHARE_LEAST: f64 = 0.0001;
 
 impl Precision {
     /// Whether an interval is at least this narrow.
-    pub fn met_by(self, interval: &Interval) -> bool {
+    pub fn is_met_by(self, interval: &Interval) -> bool {
         let cost = interval.value.abs();
         let share = match self.cap {
-            Some(cap) => (self.share * cost).min(cap.max(CAP_LEAST * cost)),
+            Some(cap) => (self.share * cost).min(cap.max(CAP_SHARE_LEAST * cost)),
             None => self.share * cost,
         };
         interval.half_width() <= self.cycles.max(share)
@@ -39,7 +39,7 @@ impl Precision {
 /// What the bodies of u, 2u and 4u repeats differ in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Lengthen {
+pub enum LengthenBy {
     /// Copies of the snippet, one after the other.
     #[default]
     Copies,
@@ -70,12 +70,12 @@ pub struct Plan {
     pub loop_count: Option<u64>,
     /// What the three bodies differ in.
     #[serde(default)]
-    pub lengthen: Lengthen,
-    /// The memory of the programs; `None` is [`Memory::standard`].
+    pub lengthen: LengthenBy,
+    /// The memory of the programs; `None` is [`ProgramMemory::standard`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
+    pub memory: Option<ProgramMemory>,
     /// What is cold when a body begins. If anything is, bodies with one copy and with none are compared.
-    pub cold: Cold,
+    pub cold: ColdStart,
     /// Untimed rounds at the start of each layout; `None` where the measurement chooses their number.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
@@ -105,16 +105,16 @@ impl Plan {
     /// Never: its timing method exists.
     pub fn simulated() -> Plan {
         Plan {
-            clock: Clock::named("rdtscp-lfence").expect("it is a timing method"),
+            clock: Clock::find_named("rdtscp-lfence").expect("it is a timing method"),
             step: 1.0,
             imul_latency: None,
             adders: None,
             avx: false,
             unit: None,
             loop_count: None,
-            lengthen: Lengthen::default(),
+            lengthen: LengthenBy::default(),
             memory: None,
-            cold: Cold::default(),
+            cold: ColdStart::default(),
             warm_up: None,
             rounds: 12,
             rounds_least: 4,

@@ -8,17 +8,17 @@ use cyclescope_code::snippet::Snippet;
 
 /// Snippets, and the costs that are asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct CostQuestion {
     /// The instances of each snippet.
     snippets: Vec<Vec<Snippet>>,
     costs: Vec<Contrast>,
     summed: bool,
 }
 
-impl Question {
+impl CostQuestion {
     /// The cost of one snippet.
-    pub fn of(snippet: Snippet) -> Question {
-        Question::new(vec![vec![snippet]], vec![Contrast::new([(0, 1.0)])])
+    pub fn from_snippet(snippet: Snippet) -> CostQuestion {
+        CostQuestion::new(vec![vec![snippet]], vec![Contrast::new([(0, 1.0)])])
     }
 
     /// Costs that are sums of the costs of these snippets, each multiplied by its weight. A snippet may have several
@@ -27,15 +27,15 @@ impl Question {
     /// # Panics
     ///
     /// Without snippets, instances or costs, or where a cost is of a snippet that is not there.
-    pub fn new(snippets: Vec<Vec<Snippet>>, costs: Vec<Contrast>) -> Question {
+    pub fn new(snippets: Vec<Vec<Snippet>>, costs: Vec<Contrast>) -> CostQuestion {
         assert!(!snippets.is_empty() && !costs.is_empty() && snippets.iter().all(|of| !of.is_empty()));
         assert!(costs.iter().all(|cost| cost.weights().all(|(snippet, _)| snippet < snippets.len())));
-        Question { snippets, costs, summed: false }
+        CostQuestion { snippets, costs, summed: false }
     }
 
     /// The same with costs that add up: each is the mean over all layouts, and not over those of its largest mode.
-    pub fn summed(self) -> Question {
-        Question { summed: true, ..self }
+    pub fn with_summed_costs(self) -> CostQuestion {
+        CostQuestion { summed: true, ..self }
     }
 
     /// Whether the costs add up.

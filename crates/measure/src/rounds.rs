@@ -7,34 +7,34 @@
 //! cancels in contrasts.
 
 use super::contrast::Contrast;
-use super::schedule::{self, Pace, Schedule, Stage};
-use super::sibling::{Alone, SiblingPolicy};
+use super::schedule::{self, BatchPace, PlannedLayout, Schedule};
+use super::sibling::{KeptReplicates, SiblingPolicy};
 use crate::placement;
 use crate::ruler::{
-    ADD_SPAN, Band, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, Quiet, Ruler, SENTINEL_LOOPS, column,
-    instrument_margin,
+    ADD_SPAN, Gauge, IMUL_SPAN, KEPT_LEAST, LayoutSamples, RulerPrograms, SENTINEL_LOOPS, UndisturbedBand,
+    UnsharedWidth, column, instrument_margin,
 };
 use cyclescope_code::clock::Clock;
-use cyclescope_code::context::Element;
+use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{Interval, trimmed_interval};
-use cyclescope_exec::{Call, Executor, Sample};
+use cyclescope_exec::{Executor, ProgramCall, Sample};
 
 /// Approximate iterations of the chains: the ruler's part of a round takes some 6 µs, well below a timer's period.
-const LOOPS: usize = 200;
+const CHAIN_LOOPS: usize = 200;
 /// Factor on the sentinel's usual iterations, since it is read a few times only.
-const SENTINEL_TIMES: u64 = 8;
+const SENTINEL_FACTOR: u64 = 8;
 const WARM_UP: u32 = 2;
 
 /// The programs of a round.
-pub struct Rounds {
+pub struct RulerRounds {
     programs: Vec<Program>,
     /// The step of the readings in raw units.
     step: f64,
-    memory: Memory,
+    memory: ProgramMemory,
     /// Offset of the further programs' bodies from the start of a cache line, in bytes; None is random.
     alignment: Option<usize>,
     /// Iterations of the further programs' loops: each is called once with each of these numbers. Without one, once with as
@@ -75,37 +75,37 @@ pub struct LayoutReading {
     pub dropped: usize,
 }
 
-impl Rounds {
+impl RulerRounds {
     /// Rounds of the ruler alone, read by a timing method with this step.
-    pub fn new(clock: &Clock, step: f64) -> Rounds {
-        Rounds {
-            programs: Ruler::new(clock).programs().into(),
+    pub fn new(clock: &Clock, step: f64) -> RulerRounds {
+        RulerRounds {
+            programs: RulerPrograms::new(clock).into_programs().into(),
             step,
-            memory: Memory::standard(Element::default(), false),
+            memory: ProgramMemory::standard(FloatElement::default(), false),
             alignment: None,
             iterations: Vec::new(),
         }
     }
 
     /// Adds these programs; `touches_memory` says whether they access memory areas.
-    pub fn with(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> Rounds {
+    pub fn with_programs(self, programs: impl IntoIterator<Item = Program>, touches_memory: bool) -> RulerRounds {
         let programs = self.programs.into_iter().chain(programs).collect();
-        Rounds { programs, memory: Memory::standard(Element::default(), touches_memory), ..self }
+        RulerRounds { programs, memory: ProgramMemory::standard(FloatElement::default(), touches_memory), ..self }
     }
 
     /// The same with other memory areas.
-    pub fn in_memory(self, memory: Memory) -> Rounds {
-        Rounds { memory, ..self }
+    pub fn with_memory(self, memory: ProgramMemory) -> RulerRounds {
+        RulerRounds { memory, ..self }
     }
 
     /// The same with all further bodies this many bytes behind the start of a cache line.
-    pub fn aligned(self, bytes: usize) -> Rounds {
-        Rounds { alignment: Some(bytes), ..self }
+    pub fn with_alignment(self, bytes: usize) -> RulerRounds {
+        RulerRounds { alignment: Some(bytes), ..self }
     }
 
     /// The same with these numbers of iterations of the further programs' loops: a call of each program for each of them.
-    pub fn repeated(self, iterations: &[u64]) -> Rounds {
-        Rounds { iterations: iterations.to_vec(), ..self }
+    pub fn with_iterations(self, iterations: &[u64]) -> RulerRounds {
+        RulerRounds { iterations: iterations.to_vec(), ..self }
     }
 
     /// Runs this many layouts of this many rounds.
@@ -117,14 +117,14 @@ impl Rounds {
         random: &mut Random,
     ) -> Result<Vec<LayoutRounds>, RunError> {
         let arena = executor.arena_len();
-        let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.stage(arena, random)).collect();
+        let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
         let (stages, loops): (Vec<_>, Vec<_>) = stages?.into_iter().unzip();
-        let pace = Pace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..Pace::default() };
-        let schedule = Schedule::with(self.programs.clone(), pace, stages);
+        let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
+        let schedule = Schedule::with_layouts(self.programs.clone(), pace, stages);
         let samples = schedule.run(executor)?;
-        let times = schedule.by_layout(&samples);
-        let times = times.map(|layout| layout.chunks_exact(self.columns()).map(ends).collect());
-        let layouts = schedule.ordered(&samples).into_iter().zip(times).zip(loops);
+        let times = schedule.split_by_layout(&samples);
+        let times = times.map(|layout| layout.chunks_exact(self.calls_per_round()).map(round_ends).collect());
+        let layouts = schedule.sort_by_column(&samples).into_iter().zip(times).zip(loops);
         let step = self.step;
         Ok(layouts.map(|((samples, times), loops)| LayoutRounds { loops, samples, times, step }).collect())
     }
@@ -138,48 +138,48 @@ impl Rounds {
         rounds: u32,
         known: Option<f64>,
         random: &mut Random,
-    ) -> Result<Alone<LayoutReading>, RunError> {
+    ) -> Result<KeptReplicates<LayoutReading>, RunError> {
         let layouts = self.run(executor, layouts, rounds, random)?;
         let readings: Vec<_> = layouts.iter().filter_map(LayoutRounds::read).collect();
-        let quiet = quiet(&readings, known);
-        Ok(unshared(readings, quiet))
+        let quiet = find_unshared_width(&readings, known);
+        Ok(select_unshared(readings, quiet))
     }
 
     /// One layout, and the iterations of its chains.
-    fn stage(&self, arena: usize, random: &mut Random) -> Result<(Stage, u64), RunError> {
+    fn plan_layout(&self, arena: usize, random: &mut Random) -> Result<(PlannedLayout, u64), RunError> {
         let further = column::WHOLE..self.programs.len();
-        let code = schedule::place(&self.programs, column::WHOLE, further, arena, self.alignment, random)?;
-        let count = (LOOPS - LOOPS / 4 + random.below(LOOPS / 2)) as u64;
-        let ruler = schedule::ruler_calls::<{ column::WHOLE }>(count, SENTINEL_TIMES * SENTINEL_LOOPS);
+        let code = schedule::place_programs(&self.programs, column::WHOLE, further, arena, self.alignment, random)?;
+        let count = (CHAIN_LOOPS - CHAIN_LOOPS / 4 + random.below(CHAIN_LOOPS / 2)) as u64;
+        let ruler = schedule::ruler_calls::<{ column::WHOLE }>(count, SENTINEL_FACTOR * SENTINEL_LOOPS);
         let own = [count];
         let counts = if self.iterations.is_empty() { &own[..] } else { &self.iterations };
         let further = (column::WHOLE..code.len())
-            .flat_map(|place| counts.iter().map(move |&loop_count| Call { place, loop_count }));
-        let calls: Vec<Call> = ruler.into_iter().chain(further).collect();
+            .flat_map(|place| counts.iter().map(move |&loop_count| ProgramCall { place, loop_count }));
+        let calls: Vec<ProgramCall> = ruler.into_iter().chain(further).collect();
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
-        let data = placement::data_in(&self.memory, random);
-        Ok((Stage { code, calls, order, data, seed: random.bits() }, count))
+        let data = placement::displace_data(&self.memory, random);
+        Ok((PlannedLayout { code, calls, order, data, seed: random.next_bits() }, count))
     }
 
     /// Calls of a round.
-    fn columns(&self) -> usize {
+    fn calls_per_round(&self) -> usize {
         column::WHOLE + (self.programs.len() - column::WHOLE) * self.iterations.len().max(1)
     }
 }
 
 /// The start of the first call and the end of the last one.
-fn ends(round: &[Sample]) -> [u64; 2] {
+fn round_ends(round: &[Sample]) -> [u64; 2] {
     let (starts, ends) = (round.iter().map(|sample| sample.start), round.iter().map(|sample| sample.end));
     [starts.min(), ends.max()].map(Option::unwrap_or_default)
 }
 
 impl LayoutRounds {
     /// The undisturbed rounds, each with its index.
-    fn undisturbed(&self) -> impl Iterator<Item = (usize, &[f64])> {
+    fn undisturbed_rounds(&self) -> impl Iterator<Item = (usize, &[f64])> {
         // By the whole interquartile range: a program with two modes keeps both.
-        let of = |call: usize| Band::of(self.samples.column(call).collect(), self.step);
-        let bands: Vec<Option<Band>> = (0..self.samples.columns()).map(of).collect();
+        let of = |call: usize| UndisturbedBand::from_values(self.samples.column(call).collect(), self.step);
+        let bands: Vec<Option<UndisturbedBand>> = (0..self.samples.columns()).map(of).collect();
         let kept = move |(_, round): &(usize, &[f64])| {
             let mut calls = round.iter().zip(&bands);
             calls.all(|(duration, band)| band.is_some_and(|band| band.contains(*duration)))
@@ -189,18 +189,18 @@ impl LayoutRounds {
 
     /// The figures of the layout; `None` with too few undisturbed rounds.
     pub fn read(&self) -> Option<LayoutReading> {
-        let kept: Vec<&[f64]> = self.undisturbed().map(|(_, round)| round).collect();
+        let kept: Vec<&[f64]> = self.undisturbed_rounds().map(|(_, round)| round).collect();
         if kept.len() < KEPT_LEAST {
             return None;
         }
         let mean = |call: usize| kept.iter().map(|round| round[call]).sum::<f64>() / kept.len() as f64;
         let means: Vec<f64> = (0..self.samples.columns()).map(mean).collect();
-        Some(self.reading(&means, kept.len()))
+        Some(self.reading_from(&means, kept.len()))
     }
 
     /// What the further programs took in each undisturbed round, in raw units, their pairs of readings included.
-    pub fn further(&self) -> impl Iterator<Item = &[f64]> {
-        self.undisturbed().map(|(_, round)| &round[column::WHOLE..])
+    pub fn further_durations(&self) -> impl Iterator<Item = &[f64]> {
+        self.undisturbed_rounds().map(|(_, round)| &round[column::WHOLE..])
     }
 
     /// What each call took, in raw units; infinite where a reading ran backwards.
@@ -209,23 +209,23 @@ impl LayoutRounds {
     }
 
     /// The median time of the layout's rounds, as a reading of the timing method.
-    pub fn middle(&self) -> u64 {
+    pub fn middle_time(&self) -> u64 {
         let start = self.times.iter().map(|[start, _]| *start).min().unwrap_or_default();
         let end = self.times.iter().map(|[_, end]| *end).max().unwrap_or_default();
         start + end.saturating_sub(start) / 2
     }
 
     /// Start, end and width of each undisturbed round.
-    pub fn widths(&self) -> impl Iterator<Item = (u64, u64, f64)> {
-        self.undisturbed().map(|(number, round)| {
+    pub fn round_widths(&self) -> impl Iterator<Item = (u64, u64, f64)> {
+        self.undisturbed_rounds().map(|(number, round)| {
             let [start, end] = self.times[number];
-            (start, end, self.reading(round, 1).width)
+            (start, end, self.reading_from(round, 1).width)
         })
     }
 
-    fn reading(&self, durations: &[f64], kept: usize) -> LayoutReading {
+    fn reading_from(&self, durations: &[f64], kept: usize) -> LayoutReading {
         // In links of `imul`: how long one is may still be unknown.
-        let gauge = Gauge::whole(self.loops, SENTINEL_TIMES * SENTINEL_LOOPS, 1.0);
+        let gauge = Gauge::whole_ruler(self.loops, SENTINEL_FACTOR * SENTINEL_LOOPS, 1.0);
         let scale = gauge.read(durations);
         LayoutReading {
             imul: scale.rate,
@@ -242,13 +242,13 @@ impl LayoutRounds {
 }
 
 /// Leaves out layouts beside a busy sibling, where enough others remain.
-pub fn unshared(readings: Vec<LayoutReading>, quiet: Quiet) -> Alone<LayoutReading> {
-    SiblingPolicy::USUAL.keep(readings, quiet, |reading| (reading.width, reading.width_error))
+pub fn select_unshared(readings: Vec<LayoutReading>, quiet: UnsharedWidth) -> KeptReplicates<LayoutReading> {
+    SiblingPolicy::USUAL.keep_unshared(readings, quiet, |reading| (reading.width, reading.width_error))
 }
 
 /// The width of an unshared core, from these layouts; `known` is the sentinel's width on one, where data contain it.
-pub fn quiet(readings: &[LayoutReading], known: Option<f64>) -> Quiet {
-    Quiet::of(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
+pub fn find_unshared_width(readings: &[LayoutReading], known: Option<f64>) -> UnsharedWidth {
+    UnsharedWidth::from_widths(readings.iter().map(|reading| (reading.width, reading.width_error)), known)
 }
 
 /// A contrast of further programs in core cycles: the trimmed mean of five layouts at least. Beside other work some
@@ -256,31 +256,32 @@ pub fn quiet(readings: &[LayoutReading], known: Option<f64>) -> Quiet {
 ///
 /// `imul_latency` is the latency of `imul r64, r64` in core cycles. The interval contains the instrument's error for
 /// one difference of whole programs, so give the contrast weights near 1 and divide the result by the number of copies.
-pub fn combination(
+pub fn estimate_contrast(
     readings: &[LayoutReading],
     imul_latency: f64,
     contrast: &Contrast,
     confidence: f64,
 ) -> Option<Interval> {
-    let in_cycles = |reading: &LayoutReading| contrast.of(&reading.further) / reading.imul * imul_latency;
+    let in_cycles = |reading: &LayoutReading| contrast.evaluate(&reading.further) / reading.imul * imul_latency;
     let values: Vec<f64> = readings.iter().map(in_cycles).collect();
-    trimmed_interval(&values, confidence).map(|interval| interval.widened(instrument_margin(confidence)))
+    trimmed_interval(&values, confidence).map(|interval| interval.widen_by(instrument_margin(confidence)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_code::program::Recipe;
-    use cyclescope_sim::{Noise, Scenario, Simulated};
+    use cyclescope_code::program::ProgramRecipe;
+    use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedNoise};
 
     /// A machine whose pair takes 48 ticks and whose `add` one cycle.
     fn readings(scenario: Scenario) -> Vec<LayoutReading> {
-        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let chain = |copies| {
-            Recipe { snippet: cyclescope_code::program::chains::ADD, copies, ..Recipe::empty(clock) }.build()
+            ProgramRecipe { snippet: cyclescope_code::program::chains::ADD, copies, ..ProgramRecipe::empty(clock) }
+                .build()
         };
-        let rounds = Rounds::new(clock, scenario.step as f64).with([0, 10, 30].map(chain), false);
-        let mut machine = Simulated::new(scenario, 3);
+        let rounds = RulerRounds::new(clock, scenario.step as f64).with_programs([0, 10, 30].map(chain), false);
+        let mut machine = SimulatedExecutor::new(scenario, 3);
         let readings = rounds.run(&mut machine, 16, 64, &mut Random::new(4)).unwrap();
         readings.iter().filter_map(LayoutRounds::read).collect()
     }
@@ -289,21 +290,21 @@ mod tests {
     fn contrasts_are_in_core_cycles() {
         for step in [1, 26] {
             let readings = readings(Scenario { step, ..Scenario::default() });
-            let difference = combination(&readings, 3.0, &Contrast::slope([1, 2], 1.0), 0.999).unwrap();
+            let difference = estimate_contrast(&readings, 3.0, &Contrast::slope_between([1, 2], 1.0), 0.999).unwrap();
             assert!(difference.contains(20.0), "{difference:?}");
             // Three pairs, one of them twice as heavy and negative.
             let none =
-                combination(&readings, 3.0, &Contrast::new([(0, 2.0), (1, -3.0), (2, 1.0)]), 0.999).unwrap();
+                estimate_contrast(&readings, 3.0, &Contrast::new([(0, 2.0), (1, -3.0), (2, 1.0)]), 0.999).unwrap();
             assert!(none.contains(0.0), "{none:?}");
         }
     }
 
     #[test]
     fn disturbed_rounds_are_dropped_whole() {
-        let noise = Noise::LogNormal { probability: 0.01, median: 5000.0, sigma: 0.3 };
+        let noise = SimulatedNoise::LogNormal { probability: 0.01, median: 5000.0, sigma: 0.3 };
         let readings = readings(Scenario { noise, ..Scenario::default() });
         assert!(readings.iter().map(|reading| reading.dropped).sum::<usize>() > 20);
-        let difference = combination(&readings, 3.0, &Contrast::slope([1, 2], 1.0), 0.999).unwrap();
+        let difference = estimate_contrast(&readings, 3.0, &Contrast::slope_between([1, 2], 1.0), 0.999).unwrap();
         assert!(difference.contains(20.0) && difference.half_width() < 2.0, "{difference:?}");
     }
 
@@ -313,9 +314,12 @@ mod tests {
         for reading in &mut all[..5] {
             reading.width /= 2.0;
         }
-        let Alone { used, shared, .. } = unshared(all.clone(), quiet(&all, None));
+        let KeptReplicates { used, shared, .. } = select_unshared(all.clone(), find_unshared_width(&all, None));
         assert_eq!((used.len(), shared), (11, false));
         let few = all[..6].to_vec();
-        assert_eq!(unshared(few.clone(), quiet(&all, None)), Alone { used: few, shared: true, beside: 5 });
+        assert_eq!(
+            select_unshared(few.clone(), find_unshared_width(&all, None)),
+            KeptReplicates { used: few, shared: true, shared_count: 5 }
+        );
     }
 }

@@ -8,20 +8,20 @@ use crate::placement;
 use crate::ruler::LayoutSamples;
 use cyclescope_code::context::AREA_REGISTERS;
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
-use cyclescope_exec::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use cyclescope_exec::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample};
 use std::array;
 use std::ops::Range;
 use std::time::Duration;
 
 /// Batches of programs that end soon take some milliseconds, and may wait for the CPU's lock.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const SHORT_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Parameters of a batch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pace {
+pub struct BatchPace {
     /// Untimed rounds at the start of each layout, which fill caches and train predictors.
     pub warm_up: u32,
     /// Timed rounds in each layout.
@@ -31,29 +31,29 @@ pub struct Pace {
     /// Time limit of the whole batch.
     pub deadline: Duration,
     /// Memory areas of the programs.
-    pub memory: Memory,
+    pub memory: ProgramMemory,
 }
 
-impl Default for Pace {
+impl Default for BatchPace {
     /// One timed round after an untimed one, of programs that end soon and touch no memory.
-    fn default() -> Pace {
-        Pace {
+    fn default() -> BatchPace {
+        BatchPace {
             warm_up: 1,
             rounds: 1,
-            delay: DELAY,
-            deadline: DEADLINE,
-            memory: Memory::standard(Default::default(), false),
+            delay: DEFAULT_DELAY,
+            deadline: SHORT_DEADLINE,
+            memory: ProgramMemory::standard(Default::default(), false),
         }
     }
 }
 
 /// One layout: places of programs, and the call of each column.
 #[derive(Debug, Clone)]
-pub struct Stage {
+pub struct PlannedLayout {
     /// The programs that it uses.
-    pub code: Vec<Placed>,
+    pub code: Vec<PlacedProgram>,
     /// The call of each column.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ProgramCall>,
     /// The columns in the order in which a round runs them.
     pub order: Vec<usize>,
     /// Displacement of each area's register in bytes.
@@ -62,60 +62,64 @@ pub struct Stage {
     pub seed: u64,
 }
 
-impl Stage {
+impl PlannedLayout {
     /// A stage with a random order of calls, and registers in the middle of their areas.
-    pub fn shuffled(code: Vec<Placed>, calls: Vec<Call>, random: &mut Random) -> Stage {
+    pub fn with_shuffled_calls(
+        code: Vec<PlacedProgram>,
+        calls: Vec<ProgramCall>,
+        random: &mut Random,
+    ) -> PlannedLayout {
         let mut order: Vec<usize> = (0..calls.len()).collect();
         random.shuffle(&mut order);
-        Stage { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.bits() }
+        PlannedLayout { code, calls, order, data: vec![0; AREA_REGISTERS.len()], seed: random.next_bits() }
     }
 
     /// A stage that runs the calls as they are listed, with registers in the middle of their areas.
-    pub fn in_order(code: Vec<Placed>, calls: Vec<Call>, seed: u64) -> Stage {
-        Stage { code, order: (0..calls.len()).collect(), calls, data: vec![0; AREA_REGISTERS.len()], seed }
+    pub fn with_calls_in_order(code: Vec<PlacedProgram>, calls: Vec<ProgramCall>, seed: u64) -> PlannedLayout {
+        PlannedLayout { code, order: (0..calls.len()).collect(), calls, data: vec![0; AREA_REGISTERS.len()], seed }
     }
 
     /// The stage with these displacements of the data.
-    pub fn with_data(self, data: Vec<i32>) -> Stage {
-        Stage { data, ..self }
+    pub fn with_data(self, data: Vec<i32>) -> PlannedLayout {
+        PlannedLayout { data, ..self }
     }
 }
 
 /// Places for the first programs at fixed addresses from the start of the arena, each body at the start of a cache
 /// line, and the end of the last program: for the ruler, and for programs that are compared at one address.
-pub fn fixed(programs: &[Program]) -> (Vec<Placed>, usize) {
-    let (offsets, end) = placement::fixed(programs);
-    (offsets.into_iter().enumerate().map(|(program, offset)| Placed { program, offset }).collect(), end)
+pub fn place_fixed(programs: &[Program]) -> (Vec<PlacedProgram>, usize) {
+    let (offsets, end) = placement::fixed_offsets(programs);
+    (offsets.into_iter().enumerate().map(|(program, offset)| PlacedProgram { program, offset }).collect(), end)
 }
 
 /// Places for a layout in an arena of this many bytes: the first programs are `fixed`, and those of the range `further` lie
 /// behind them. Each layout has other addresses, another order, and another alignment of the bodies to the start of a cache
 /// line where none is given.
-pub fn place(
+pub fn place_programs(
     programs: &[Program],
     first: usize,
     further: Range<usize>,
     arena: usize,
     alignment: Option<usize>,
     random: &mut Random,
-) -> Result<Vec<Placed>, RunError> {
-    let (mut code, end) = fixed(&programs[..first]);
+) -> Result<Vec<PlacedProgram>, RunError> {
+    let (mut code, end) = place_fixed(&programs[..first]);
     if further.is_empty() {
         return Ok(code);
     }
     let further: Vec<usize> = further.collect();
-    let places = placement::random(programs, &further, end, arena, alignment, random);
+    let places = placement::place_randomly(programs, &further, end, arena, alignment, random);
     code.extend(places.ok_or_else(|| {
         let why = format!("the programs of one layout do not fit in {arena} bytes");
-        RunError::machinery("placing code in the arena", why, "give a smaller --unroll, or use --loop")
+        RunError::from_harness("placing code in the arena", why, "give a smaller --unroll, or use --loop")
     })?);
     Ok(code)
 }
 
 /// The calls of a ruler of N programs, the first of a layout: its chains with `loops` iterations, its sentinel, the last,
 /// with `sentinel_loops`.
-pub fn ruler_calls<const N: usize>(loops: u64, sentinel_loops: u64) -> [Call; N] {
-    array::from_fn(|place| Call { place, loop_count: if place + 1 == N { sentinel_loops } else { loops } })
+pub fn ruler_calls<const N: usize>(loops: u64, sentinel_loops: u64) -> [ProgramCall; N] {
+    array::from_fn(|place| ProgramCall { place, loop_count: if place + 1 == N { sentinel_loops } else { loops } })
 }
 
 /// Programs and the layouts to run them in.
@@ -127,24 +131,28 @@ pub struct Schedule {
 
 impl Schedule {
     /// Programs without a layout yet.
-    pub fn new(programs: Vec<Program>, pace: Pace) -> Schedule {
-        let Pace { warm_up, rounds, delay, deadline, memory } = pace;
+    pub fn new(programs: Vec<Program>, pace: BatchPace) -> Schedule {
+        let BatchPace { warm_up, rounds, delay, deadline, memory } = pace;
         let batch = Batch { programs, warm_up, rounds, layouts: Vec::new(), memory, delay, deadline };
         Schedule { batch, orders: Vec::new() }
     }
 
     /// Programs in these layouts.
-    pub fn with(programs: Vec<Program>, pace: Pace, stages: impl IntoIterator<Item = Stage>) -> Schedule {
+    pub fn with_layouts(
+        programs: Vec<Program>,
+        pace: BatchPace,
+        stages: impl IntoIterator<Item = PlannedLayout>,
+    ) -> Schedule {
         let mut schedule = Schedule::new(programs, pace);
-        schedule.restage(stages);
+        schedule.replace_layouts(stages);
         schedule
     }
 
     /// The same programs in other layouts.
-    pub fn restage(&mut self, stages: impl IntoIterator<Item = Stage>) {
+    pub fn replace_layouts(&mut self, stages: impl IntoIterator<Item = PlannedLayout>) {
         self.batch.layouts.clear();
         self.orders.clear();
-        for Stage { code, calls, order, data, seed } in stages {
+        for PlannedLayout { code, calls, order, data, seed } in stages {
             let round = order.iter().map(|column| calls[*column]).collect();
             self.batch.layouts.push(Layout { code, round, data, seed });
             self.orders.push(order);
@@ -157,11 +165,11 @@ impl Schedule {
     }
 
     /// Replaces the first layout's calls by these, in their order, with this number of rounds and this much more time.
-    pub(crate) fn with_calls(&self, calls: Vec<Call>, rounds: u32, more: Duration) -> Schedule {
+    pub(crate) fn with_calls(&self, calls: Vec<ProgramCall>, rounds: u32, more: Duration) -> Schedule {
         let Batch { programs, layouts, memory, deadline, .. } = self.batch.clone();
         let Layout { code, data, seed, .. } = layouts.into_iter().next().expect("a schedule has a layout");
-        let pace = Pace { warm_up: 0, rounds, deadline: deadline + more, memory, ..Pace::default() };
-        Schedule::with(programs, pace, [Stage::in_order(code, calls, seed).with_data(data)])
+        let pace = BatchPace { warm_up: 0, rounds, deadline: deadline + more, memory, ..BatchPace::default() };
+        Schedule::with_layouts(programs, pace, [PlannedLayout::with_calls_in_order(code, calls, seed).with_data(data)])
     }
 
     /// The batch, for an executor on another CPU.
@@ -180,28 +188,24 @@ impl Schedule {
     }
 
     /// Runs the batch and passes its samples to `take`, in pieces of whole layouts.
-    pub fn run_streamed(
-        &self,
-        executor: &mut dyn Executor,
-        take: &mut dyn FnMut(&[Sample]),
-    ) -> Result<(), RunError> {
+    pub fn run_streamed(&self, executor: &mut dyn Executor, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         executor.stream(&self.batch, take)
     }
 
     /// Splits samples by layout.
-    pub(crate) fn by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
+    pub(crate) fn split_by_layout<'a>(&self, samples: &'a [Sample]) -> impl Iterator<Item = &'a [Sample]> {
         samples.chunks_exact((self.batch.rounds as usize * self.batch.calls()).max(1))
     }
 
     /// Each layout's durations, by column.
-    pub(crate) fn ordered(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
-        let layouts = self.by_layout(samples).zip(&self.orders);
+    pub(crate) fn sort_by_column(&self, samples: &[Sample]) -> Vec<LayoutSamples> {
+        let layouts = self.split_by_layout(samples).zip(&self.orders);
         layouts.map(|(samples, order)| LayoutSamples::new(samples, order)).collect()
     }
 
     /// Runs the batch and returns each layout's durations, by column.
     pub fn measure(&self, executor: &mut dyn Executor) -> Result<Vec<LayoutSamples>, RunError> {
-        Ok(self.ordered(&self.run(executor)?))
+        Ok(self.sort_by_column(&self.run(executor)?))
     }
 }
 
@@ -209,27 +213,27 @@ impl Schedule {
 mod tests {
     use super::*;
     use cyclescope_code::clock::Clock;
-    use cyclescope_code::program::Recipe;
+    use cyclescope_code::program::ProgramRecipe;
     use cyclescope_code::program::chains::ADD;
-    use cyclescope_sim::{Scenario, Simulated};
+    use cyclescope_sim::{Scenario, SimulatedExecutor};
 
     #[test]
     fn durations_come_back_by_column_whatever_the_order() {
-        let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+        let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
         let programs: Vec<Program> = [500, 1000, 2000]
-            .map(|copies| Recipe { snippet: ADD, copies, ..Recipe::empty(clock) }.build())
+            .map(|copies| ProgramRecipe { snippet: ADD, copies, ..ProgramRecipe::empty(clock) }.build())
             .into();
         let mut random = Random::new(1);
-        let stages: Vec<Stage> = (0..8)
+        let stages: Vec<PlannedLayout> = (0..8)
             .map(|_| {
-                let (code, _) = fixed(&programs);
-                let calls = (0..3).map(|place| Call { place, loop_count: 1 }).collect();
-                Stage::shuffled(code, calls, &mut random)
+                let (code, _) = place_fixed(&programs);
+                let calls = (0..3).map(|place| ProgramCall { place, loop_count: 1 }).collect();
+                PlannedLayout::with_shuffled_calls(code, calls, &mut random)
             })
             .collect();
         assert!(stages.iter().any(|stage| stage.order != [0, 1, 2]));
-        let schedule = Schedule::with(programs, Pace { rounds: 3, ..Pace::default() }, stages);
-        let layouts = schedule.measure(&mut Simulated::new(Scenario::default(), 2)).unwrap();
+        let schedule = Schedule::with_layouts(programs, BatchPace { rounds: 3, ..BatchPace::default() }, stages);
+        let layouts = schedule.measure(&mut SimulatedExecutor::new(Scenario::default(), 2)).unwrap();
         assert_eq!(layouts.len(), 8);
         for round in layouts.iter().flat_map(LayoutSamples::rounds) {
             assert!(round[0] < round[1] && round[1] < round[2], "{round:?}");

@@ -1,9 +1,9 @@
 //! What a measurement does beside a busy sibling, another thread of the same core: what it keeps, when it measures again,
-//! how long it waits, and when it gives up. The ruler's [`Quiet`] tells whether a replicate had the core to itself.
+//! how long it waits, and when it gives up. The ruler's [`UnsharedWidth`] tells whether a replicate had the core to itself.
 //!
 //! Only this file pauses a measurement (see `tests/structure`). Measurements differ in the parameters of a [`SiblingPolicy`], each with its reason.
 
-use crate::ruler::Quiet;
+use crate::ruler::UnsharedWidth;
 use cyclescope_exec::Executor;
 use std::time::Duration;
 
@@ -24,13 +24,13 @@ pub struct SiblingPolicy {
 
 /// What remains without replicates beside a busy sibling.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Alone<T> {
+pub struct KeptReplicates<T> {
     /// Those that ran alone, or all where too few did.
     pub used: Vec<T>,
     /// Whether most of `used` ran beside a busy sibling.
     pub shared: bool,
     /// Number of all that did.
-    pub beside: usize,
+    pub shared_count: usize,
 }
 
 impl SiblingPolicy {
@@ -45,7 +45,12 @@ impl SiblingPolicy {
     }
 
     /// Leaves out shared replicates, where enough others remain; `width` returns a replicate's width and its standard error.
-    pub fn keep<T>(&self, all: Vec<T>, quiet: Quiet, width: impl Fn(&T) -> (f64, f64)) -> Alone<T> {
+    pub fn keep_unshared<T>(
+        &self,
+        all: Vec<T>,
+        quiet: UnsharedWidth,
+        width: impl Fn(&T) -> (f64, f64),
+    ) -> KeptReplicates<T> {
         let is_alone = |one: &T| {
             let (width, error) = width(one);
             quiet.is_alone(width, error)
@@ -53,7 +58,7 @@ impl SiblingPolicy {
         let (count, total) = (all.iter().filter(|one| is_alone(one)).count(), all.len());
         let (beside, enough) = (total - count, self.is_enough(count, total));
         let used = if enough { all.into_iter().filter(is_alone).collect() } else { all };
-        Alone { used, shared: !enough && 2 * count < total, beside }
+        KeptReplicates { used, shared: !enough && 2 * count < total, shared_count: beside }
     }
 
     /// Measures, and again while a result is wrong and retries are left; the last result counts.
@@ -62,15 +67,15 @@ impl SiblingPolicy {
         is_wrong: impl Fn(&T) -> bool,
         mut measure: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
-        let (mut retries, mut found) = (self.start(), measure()?);
-        while is_wrong(&found) && retries.retry() {
+        let (mut retries, mut found) = (self.start_retries(), measure()?);
+        while is_wrong(&found) && retries.use_retry() {
             found = measure()?;
         }
         Ok(found)
     }
 
     /// The retries of a measurement that begins.
-    pub fn start(self) -> Retries {
+    pub fn start_retries(self) -> Retries {
         Retries { policy: self, left: self.retries }
     }
 }
@@ -87,21 +92,21 @@ impl Retries {
     pub const NONE: Retries = Retries { policy: SiblingPolicy::USUAL, left: 0 };
 
     /// Whether the measurement may run again. Uses up a retry.
-    pub fn retry(&mut self) -> bool {
+    pub fn use_retry(&mut self) -> bool {
         let may = self.left > 0;
         self.left -= u32::from(may);
         may
     }
 
     /// The same where this share of all replicates was shared, unless the sibling does not rest.
-    pub fn retry_beside(&mut self, shared: f64) -> bool {
-        shared <= self.policy.resting_share && self.retry()
+    pub fn retry_if_shared(&mut self, shared: f64) -> bool {
+        shared <= self.policy.resting_share && self.use_retry()
     }
 
     /// Whether the measurement may run again before this time of the executor. Uses up a retry, and waits before it.
-    pub(crate) fn wait(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
+    pub(crate) fn wait_to_retry(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
         // Without a retry the time is not asked for: it is an answer that a replay has in its order.
-        let may = self.left > 0 && executor.now() < until && self.retry();
+        let may = self.left > 0 && executor.now() < until && self.use_retry();
         if may {
             executor.pause(self.policy.pause);
         }
@@ -117,21 +122,21 @@ impl Retries {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_sim::{Scenario, Simulated};
+    use cyclescope_sim::{Scenario, SimulatedExecutor};
 
     const WIDTHS: [f64; 12] = [4.1, 4.12, 2.1, 4.15, 4.13, 4.1, 2.2, 4.14, 4.12, 3.9, 4.11, 4.13];
 
     /// What is kept by the usual policy of these widths, each with its standard error.
-    fn kept(widths: &[(f64, f64)], quiet: Quiet) -> Alone<(f64, f64)> {
-        SiblingPolicy::USUAL.keep(widths.to_vec(), quiet, |width| *width)
+    fn kept(widths: &[(f64, f64)], quiet: UnsharedWidth) -> KeptReplicates<(f64, f64)> {
+        SiblingPolicy::USUAL.keep_unshared(widths.to_vec(), quiet, |width| *width)
     }
 
     #[test]
     fn rounds_beside_a_busy_sibling_are_left_out() {
-        let quiet = Quiet::of(WIDTHS.map(|width| (width, 0.0)), None);
+        let quiet = UnsharedWidth::from_widths(WIDTHS.map(|width| (width, 0.0)), None);
         let alone = kept(&WIDTHS.map(|width| (width, 0.005)), quiet);
         assert!(!alone.shared && alone.used.len() == 9 && alone.used.iter().all(|(width, _)| *width > 4.0));
-        assert_eq!(alone.beside, 3);
+        assert_eq!(alone.shared_count, 3);
         // What an error explains stays.
         assert_eq!(kept(&WIDTHS.map(|width| (width, 0.02)), quiet).used.len(), 10);
     }
@@ -139,23 +144,23 @@ mod tests {
     #[test]
     fn a_core_that_is_shared_nearly_always_is_used_and_said_to_be() {
         let widths = [vec![(2.1, 0.005); 30], vec![(4.1, 0.005); 3]].concat();
-        let alone = kept(&widths, Quiet::of([(4.1, 0.0)], None));
+        let alone = kept(&widths, UnsharedWidth::from_widths([(4.1, 0.0)], None));
         assert!(alone.shared && alone.used.len() == 33);
     }
 
     #[test]
     fn a_sibling_that_never_rests_is_seen_where_the_design_is_known() {
         let widths = [(2.1, 0.0); 8];
-        assert!(!kept(&widths, Quiet::of(widths, None)).shared);
-        assert!(kept(&widths, Quiet::of(widths, Some(4.8))).shared);
+        assert!(!kept(&widths, UnsharedWidth::from_widths(widths, None)).shared);
+        assert!(kept(&widths, UnsharedWidth::from_widths(widths, Some(4.8))).shared);
         // Five adders that add 4.1 are not a shared core.
-        assert!(Quiet::of([(4.1, 0.0); 8], Some(4.8)).is_alone(4.1, 0.0));
+        assert!(UnsharedWidth::from_widths([(4.1, 0.0); 8], Some(4.8)).is_alone(4.1, 0.0));
     }
 
     #[test]
     fn few_layouts_are_all_used() {
         let widths = [(4.0, 0.0), (2.0, 0.0), (4.0, 0.0)];
-        let alone = kept(&widths, Quiet::of(widths, None));
+        let alone = kept(&widths, UnsharedWidth::from_widths(widths, None));
         assert!(!alone.shared && alone.used.len() == 3);
     }
 
@@ -178,15 +183,12 @@ mod tests {
     #[test]
     fn retries_end_by_number_by_time_and_where_the_sibling_never_rests() {
         let policy = SiblingPolicy { retries: 2, resting_share: 0.9, ..SiblingPolicy::USUAL };
-        let mut retries = policy.start();
+        let mut retries = policy.start_retries();
+        assert_eq!([0.95, 0.6, 0.6, 0.6].map(|shared| retries.retry_if_shared(shared)), [false, true, true, false]);
+        assert!(retries.is_last() && SiblingPolicy::USUAL.start_retries().is_last());
+        let (mut machine, mut retries) = (SimulatedExecutor::new(Scenario::default(), 1), policy.start_retries());
         assert_eq!(
-            [0.95, 0.6, 0.6, 0.6].map(|shared| retries.retry_beside(shared)),
-            [false, true, true, false]
-        );
-        assert!(retries.is_last() && SiblingPolicy::USUAL.start().is_last());
-        let (mut machine, mut retries) = (Simulated::new(Scenario::default(), 1), policy.start());
-        assert_eq!(
-            [0, 3600, 3600, 3600].map(|s| retries.wait(&mut machine, Duration::from_secs(s))),
+            [0, 3600, 3600, 3600].map(|s| retries.wait_to_retry(&mut machine, Duration::from_secs(s))),
             [false, true, true, false]
         );
     }

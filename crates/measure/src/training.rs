@@ -6,13 +6,13 @@
 //! that after a million are two figures. A function in a loop of its own, which is what most people time, has the latter.
 
 use super::acquisition::Acquisition;
-use super::estimate::{Estimate, call};
-use super::judgement::Found;
+use super::cost_judgement::CostJudgement;
+use super::estimate::{CostEstimate, call};
+use super::measurement_session::{CYCLES_PER_NS, MeasurementSession};
 use super::schedule::Schedule;
-use super::session::{CYCLES_PER_NS, Session};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::mean;
-use cyclescope_exec::Call;
+use cyclescope_exec::ProgramCall;
 use std::time::Duration;
 
 /// Trained layouts that show whether training changes a cost, and further ones at first where it does.
@@ -29,10 +29,10 @@ pub(super) const TRAINED_BUDGETS: u32 = 6;
 pub(super) const MORE_CALLS: f64 = 8.0;
 /// A layout is trained in as many steps at most, each of as many rounds: the shortest round of a step is one that no other program
 /// interrupted.
-const STEPS: u64 = 16;
-const ROUNDS: u32 = 32;
+const TRAINING_STEPS: u64 = 16;
+const ROUNDS_PER_STEP: u32 = 32;
 /// A step this near to the fastest that was met, as a share, has learnt what it can. The core clock's frequency is taken out.
-const LEARNT: f64 = 0.04;
+const LEARNT_WITHIN: f64 = 0.04;
 /// What training saves at least, as a share of the largest cost or in core cycles: calls differ by a cycle for their addresses alone.
 const SAVING_SHARE: f64 = 0.01;
 const SAVING_CYCLES: f64 = 0.5;
@@ -45,7 +45,7 @@ const LOWEST_CYCLES: f64 = 1.0;
 const EARLY_SHARE: f64 = 0.05;
 const EARLY_CYCLES: f64 = 2.0;
 
-impl Session<'_> {
+impl MeasurementSession<'_> {
     /// Calls of every function of the question in this time, about.
     pub(super) fn calls_in(&self, seconds: f64) -> u64 {
         let cycles: f64 = self.parts.iter().map(|part| part.guess.max(1.0)).sum();
@@ -54,20 +54,20 @@ impl Session<'_> {
 
     /// Calls each function of a layout in a loop, from the place and in the worker in which the layout is measured: this number
     /// of times, or until it is as fast as in the training of a layout before.
-    pub(super) fn train(
+    pub(super) fn train_predictors(
         &mut self,
         schedule: &Schedule,
         calls: u64,
         acquisition: &Acquisition,
     ) -> Result<(), RunError> {
-        let in_round = (calls / (STEPS * u64::from(ROUNDS))).max(1);
-        let ruler = Call { place: call::IMUL_LONG, loop_count: acquisition.ruler_loops };
-        let of = |part| Call { place: call::RULERS + part, loop_count: in_round };
-        let columns: Vec<Call> = std::iter::once(ruler).chain((0..self.parts.len()).map(of)).collect();
+        let in_round = (calls / (TRAINING_STEPS * u64::from(ROUNDS_PER_STEP))).max(1);
+        let ruler = ProgramCall { place: call::IMUL_LONG, loop_count: acquisition.ruler_loops };
+        let of = |part| ProgramCall { place: call::RULERS + part, loop_count: in_round };
+        let columns: Vec<ProgramCall> = std::iter::once(ruler).chain((0..self.parts.len()).map(of)).collect();
         let more = 10 * Duration::from_secs_f64(self.seconds_of(calls));
-        let step = schedule.with_calls(columns, ROUNDS, more);
+        let step = schedule.with_calls(columns, ROUNDS_PER_STEP, more);
         let mut fastest = self.fastest;
-        for _ in 0..STEPS {
+        for _ in 0..TRAINING_STEPS {
             let samples = &step.measure(self.executor)?[0];
             let shortest = |column: usize| samples.column(column).fold(f64::INFINITY, f64::min);
             let spent: f64 = (1..=self.parts.len()).map(shortest).sum();
@@ -75,7 +75,7 @@ impl Session<'_> {
             let spent = spent / in_round as f64 * acquisition.ruler_loops as f64 / shortest(0);
             fastest = fastest.min(spent);
             // The trial may not have met the fastest yet.
-            if self.tried && spent <= self.fastest * (1.0 + LEARNT) {
+            if self.training_tried && spent <= self.fastest * (1.0 + LEARNT_WITHIN) {
                 break;
             }
         }
@@ -91,38 +91,39 @@ impl Session<'_> {
 }
 
 /// Costs of all layouts, not only those of the mode that was chosen.
-fn costs(estimate: &Estimate) -> Vec<f64> {
+fn layout_costs(estimate: &CostEstimate) -> Vec<f64> {
     estimate.layouts.iter().map(|layout| layout.cost).collect()
 }
 
-fn lowest(estimate: &Estimate) -> f64 {
-    costs(estimate).into_iter().fold(f64::INFINITY, f64::min)
+fn lowest_cost(estimate: &CostEstimate) -> f64 {
+    layout_costs(estimate).into_iter().fold(f64::INFINITY, f64::min)
 }
 
 /// Whether training lowered a cost.
-pub(super) fn saves(before: &Estimate, after: &Estimate, size: f64) -> bool {
-    mean(&costs(before)) - mean(&costs(after)) > SAVING_CYCLES.max(SAVING_SHARE * size)
+pub(super) fn training_saves(before: &CostEstimate, after: &CostEstimate, size: f64) -> bool {
+    mean(&layout_costs(before)) - mean(&layout_costs(after)) > SAVING_CYCLES.max(SAVING_SHARE * size)
 }
 
 /// Whether the layouts of a trial show that training may lower a cost.
-pub(super) fn may_save(before: &Estimate, trial: &Estimate, size: f64) -> bool {
-    saves(before, trial, size) || lowest(before) - lowest(trial) > LOWEST_CYCLES.max(LOWEST_SHARE * size)
+pub(super) fn training_may_save(before: &CostEstimate, trial: &CostEstimate, size: f64) -> bool {
+    training_saves(before, trial, size)
+        || lowest_cost(before) - lowest_cost(trial) > LOWEST_CYCLES.max(LOWEST_SHARE * size)
 }
 
 /// Whether predictors learnt something in a few layouts before the trial, though in none of its own.
-pub(super) fn learnt_early(before: &Estimate, _: &Estimate, size: f64) -> bool {
-    mean(&costs(before)) - lowest(before) > EARLY_CYCLES.max(EARLY_SHARE * size)
+pub(super) fn learnt_early(before: &CostEstimate, _: &CostEstimate, size: f64) -> bool {
+    mean(&layout_costs(before)) - lowest_cost(before) > EARLY_CYCLES.max(EARLY_SHARE * size)
 }
 
 /// Whether a measurement without training agrees with one after it and is more certain: what differs from address to
 /// address takes many layouts, and not training.
-fn is_more_certain(untrained: &Estimate, trained: &Estimate) -> bool {
+fn is_more_certain(untrained: &CostEstimate, trained: &CostEstimate) -> bool {
     let (one, other) = (&untrained.cost, &trained.cost);
     trained.modes.is_empty() && one.contains(other.value) && one.half_width() < other.half_width()
 }
 
 /// Whether each cost is known better without training.
-pub(super) fn more_certain(untrained: &[Found], trained: &[Found]) -> bool {
+pub(super) fn all_more_certain(untrained: &[CostJudgement], trained: &[CostJudgement]) -> bool {
     let mut pairs = untrained.iter().zip(trained).map(|(one, other)| (&one.estimate, &other.estimate));
     pairs.all(|pair| matches!(pair, (Some(without), Some(with)) if is_more_certain(without, with)))
 }

@@ -5,10 +5,10 @@
 use cyclescope_code::clock::Clock;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::random::Random;
-use cyclescope_core::statistics::{Calibration, calibration, median};
+use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, median};
 use cyclescope_measure::ruler::INSTRUMENT_CYCLES;
-use cyclescope_measure::{Plan, Precision, measure};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_measure::{Plan, Precision, measure_cost};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::time::Duration;
 
 /// The snippet: never executed, for the simulated machine knows costs and no instructions.
@@ -20,7 +20,7 @@ fn runs() -> usize {
 
 fn plan(step: u64, seed: u64) -> Plan {
     Plan {
-        clock: Clock::named("lfence-rdtsc-lfence").unwrap(),
+        clock: Clock::find_named("lfence-rdtsc-lfence").unwrap(),
         step: step as f64,
         imul_latency: Some(3.0),
         adders: Some(5),
@@ -37,10 +37,10 @@ fn plan(step: u64, seed: u64) -> Plan {
 
 /// Costs, steps and clock ratios are drawn anew for each run.
 fn vary(scenario: &Scenario, random: &mut Random) -> Scenario {
-    let cost = if random.happens(0.5) { 0.2 + 2.0 * random.unit() } else { 1.0 + 30.0 * random.unit() };
+    let cost = if random.happens(0.5) { 0.2 + 2.0 * random.uniform() } else { 1.0 + 30.0 * random.uniform() };
     let mut varied = Scenario { cost, ..scenario.clone() };
     if varied.ratio == Scenario::default().ratio {
-        varied.ratio = 0.5 + 1.5 * random.unit();
+        varied.ratio = 0.5 + 1.5 * random.uniform();
     }
     // What the estimate allows for, and adds to every interval, for each of two differences.
     varied.ruler_boundary = INSTRUMENT_CYCLES * 2f64.sqrt() * random.normal();
@@ -71,10 +71,9 @@ fn coverage(scenario: &Scenario, runs: usize) -> Outcome {
         let scenario = vary(scenario, &mut random);
         let truth = scenario.mean_cost_of(&CODE);
         let plan = plan(scenario.step, run as u64);
-        let mut machine = Simulated::new(scenario, random.bits());
-        let result = measure(&mut machine, &snippet, &plan).unwrap();
-        let given =
-            result.estimate.as_ref().filter(|estimate| result.linear && result.settled && !estimate.shared);
+        let mut machine = SimulatedExecutor::new(scenario, random.next_bits());
+        let result = measure_cost(&mut machine, &snippet, &plan).unwrap();
+        let given = result.estimate.as_ref().filter(|estimate| result.linear && result.settled && !estimate.shared);
         let Some(given) = given else {
             outcome.refused += 1;
             continue;
@@ -82,7 +81,7 @@ fn coverage(scenario: &Scenario, runs: usize) -> Outcome {
         outcome.given += 1;
         widths.push(given.cost.half_width() / truth);
         for (held, level) in outcome.held.iter_mut().zip(LEVELS) {
-            let again = result.at(level).unwrap();
+            let again = result.estimate_at(level).unwrap();
             *held += usize::from(again.cost.contains(truth));
         }
     }
@@ -115,10 +114,10 @@ impl Group {
     }
 
     /// Level, share and verdict.
-    fn judge(self) -> [(f64, f64, Calibration); 4] {
+    fn judge(self) -> [(f64, f64, CoverageVerdict); 4] {
         [0, 1, 2, 3].map(|at| {
             let (level, held) = (LEVELS[at], self.held[at]);
-            (level, held as f64 / self.given as f64, calibration(level, held, self.given))
+            (level, held as f64 / self.given as f64, judge_coverage(level, held, self.given))
         })
     }
 }
@@ -145,7 +144,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
         if (number + 1) % GROUP == 0 {
             let judged = std::mem::take(&mut group).judge();
             println!("{:16}      {judged:?}", "the last six");
-            let right = |(_, _, judged): &(f64, f64, Calibration)| *judged == Calibration::Right;
+            let right = |(_, _, judged): &(f64, f64, CoverageVerdict)| *judged == CoverageVerdict::Right;
             if !judged.iter().all(right) {
                 wrong.push(format!("the six to {name}: {judged:?}"));
             }

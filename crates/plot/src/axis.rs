@@ -6,7 +6,7 @@
 
 use std::f64::consts::LN_10;
 
-use super::chart::Scale;
+use super::chart::AxisScale;
 
 /// Values further from zero have no place, and values nearer to zero than its inverse count as zero: differences and
 /// steps must still be numbers of full precision.
@@ -21,25 +21,25 @@ const BEND: f64 = 0.1;
 
 /// How far an axis reaches and what is written beside it, in places.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct AxisSpan {
     pub(super) low: f64,
     pub(super) high: f64,
     /// Ticks with a label, from low to high.
-    pub(super) ticks: Vec<Tick>,
+    pub(super) ticks: Vec<AxisTick>,
     /// Places of the finer lines of a logarithmic axis.
     pub(super) minor: Vec<f64>,
 }
 
 /// One labelled line across the chart.
 #[derive(Debug)]
-pub(super) struct Tick {
+pub(super) struct AxisTick {
     pub(super) at: f64,
     pub(super) label: String,
 }
 
-impl Scale {
+impl AxisScale {
     /// The place of a value, if it has one.
-    pub(super) fn place(self, value: f64) -> Option<f64> {
+    pub(super) fn to_place(self, value: f64) -> Option<f64> {
         // What is not a number fails every comparison.
         let size = value.abs();
         match self {
@@ -51,35 +51,35 @@ impl Scale {
     }
 }
 
-impl Span {
+impl AxisSpan {
     /// The span that shows all `places`, with `room` (a share of their extent) at both ends and about `most`
     /// labels.
-    pub(super) fn over(scale: Scale, places: impl Iterator<Item = f64>, room: f64, most: usize) -> Self {
-        let (low, high) = bounds(scale, places, room);
+    pub(super) fn from_places(scale: AxisScale, places: impl Iterator<Item = f64>, room: f64, most: usize) -> Self {
+        let (low, high) = find_bounds(scale, places, room);
         let (ticks, minor) = match scale {
-            Scale::Linear => (linear_ticks(low, high, most), Vec::new()),
-            Scale::Log => log_ticks(low, high, most),
-            Scale::Binary => binary_ticks(low, high, most),
-            Scale::SignedLog => signed_ticks(low, high, most),
+            AxisScale::Linear => (linear_ticks(low, high, most), Vec::new()),
+            AxisScale::Log => log_ticks(low, high, most),
+            AxisScale::Binary => binary_ticks(low, high, most),
+            AxisScale::SignedLog => signed_ticks(low, high, most),
         };
         Self { low, high, ticks, minor }
     }
 
     /// The label of the tick at this place; empty where there is none.
-    pub(super) fn label(&self, at: f64) -> String {
+    pub(super) fn label_at(&self, at: f64) -> String {
         self.ticks.iter().find(|tick| tick.at == at).map(|tick| tick.label.clone()).unwrap_or_default()
     }
 }
 
-fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
+fn find_bounds(scale: AxisScale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f64) {
     let extremes = places.fold(None, |seen: Option<(f64, f64)>, place| {
         let (low, high) = seen.unwrap_or((place, place));
         Some((low.min(place), high.max(place)))
     });
     let Some((low, high)) = extremes else { return (0.0, 1.0) };
     let equal = match scale {
-        Scale::Linear => EQUAL * low.abs().max(high.abs()),
-        Scale::Log | Scale::Binary | Scale::SignedLog => EQUAL,
+        AxisScale::Linear => EQUAL * low.abs().max(high.abs()),
+        AxisScale::Log | AxisScale::Binary | AxisScale::SignedLog => EQUAL,
     };
     if high - low > equal {
         let room = room * (high - low);
@@ -87,32 +87,32 @@ fn bounds(scale: Scale, places: impl Iterator<Item = f64>, room: f64) -> (f64, f
     }
     let middle = low + (high - low) / 2.0;
     let reach = match scale {
-        Scale::Linear if middle == 0.0 => 1.0,
-        Scale::Linear => 10f64.powf(middle.abs().log10().floor() - 1.0),
-        Scale::Log | Scale::Binary | Scale::SignedLog => 0.5,
+        AxisScale::Linear if middle == 0.0 => 1.0,
+        AxisScale::Linear => 10f64.powf(middle.abs().log10().floor() - 1.0),
+        AxisScale::Log | AxisScale::Binary | AxisScale::SignedLog => 0.5,
     };
     (middle - reach, middle + reach)
 }
 
 /// Multiples of 1, 2 or 5 times a power of ten.
-fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
+fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<AxisTick> {
     let least = (high - low) / most as f64;
     let power = least.log10().floor() as i32;
     let (digit, power) = [(1, power), (2, power), (5, power)]
         .into_iter()
-        .find(|&(digit, power)| scaled(digit, power) >= least)
+        .find(|&(digit, power)| scale_by_power(digit, power) >= least)
         .unwrap_or((1, power + 1));
-    let step = scaled(digit, power);
+    let step = scale_by_power(digit, power);
     let values: Vec<f64> = ((low / step).ceil() as i64..=(high / step).floor() as i64)
-        .map(|count| scaled(count * digit, power))
+        .map(|count| scale_by_power(count * digit, power))
         .collect();
     let largest = values.iter().fold(0f64, |largest, value| largest.max(value.abs()));
-    let write = if (1e-3..1e7).contains(&largest) { fixed } else { scientific };
-    values.into_iter().map(|at| Tick { at, label: write(at, power) }).collect()
+    let write = if (1e-3..1e7).contains(&largest) { format_fixed } else { format_scientific };
+    values.into_iter().map(|at| AxisTick { at, label: write(at, power) }).collect()
 }
 
 /// Powers of ten, with twos and fives where there are few of them; linear ticks where even those are few.
-fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
+fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     let powers = (high.floor() - low.ceil() + 1.0) as usize;
     let labelled = match powers {
         0..=3 => log_places(&[1, 2, 5], 1, low, high),
@@ -124,21 +124,21 @@ fn log_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     };
     let minor = minor.into_iter().map(|(_, _, at)| at).collect();
     if labelled.len() >= 3 {
-        let tick = |(digit, power, at)| Tick { at, label: power_label(digit, power) };
+        let tick = |(digit, power, at)| AxisTick { at, label: power_label(digit, power) };
         return (labelled.into_iter().map(tick).collect(), minor);
     }
     let values = linear_ticks(10f64.powf(low), 10f64.powf(high), most.min(5));
-    (values.into_iter().map(|tick| Tick { at: tick.at.log10(), ..tick }).collect(), minor)
+    (values.into_iter().map(|tick| AxisTick { at: tick.at.log10(), ..tick }).collect(), minor)
 }
 
 /// Powers of two, with a letter for 2^10, 2^20 and 2^30; those of a decimal axis where they are few.
-fn binary_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
+fn binary_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
     let place = |power: i32| f64::from(power) * std::f64::consts::LOG10_2;
     let (first, last) = ((low / place(1)).ceil() as i32, (high / place(1)).floor() as i32);
     let every = ((last - first) / most.max(1) as i32 + 1).max(1);
     let labelled = (first..=last).filter(|power| power.rem_euclid(every) == 0);
-    let ticks: Vec<Tick> =
-        labelled.map(|power| Tick { at: place(power), label: binary_label(power) }).collect();
+    let ticks: Vec<AxisTick> =
+        labelled.map(|power| AxisTick { at: place(power), label: binary_label(power) }).collect();
     if first < 0 || ticks.len() < 3 {
         return log_ticks(low, high, most);
     }
@@ -148,23 +148,21 @@ fn binary_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
 
 /// `64K` for 2^16.
 fn binary_label(power: i32) -> String {
-    let (letter, shift) = [("G", 30), ("M", 20), ("K", 10), ("", 0)]
-        .into_iter()
-        .find(|(_, shift)| power >= *shift)
-        .unwrap_or(("", 0));
+    let (letter, shift) =
+        [("G", 30), ("M", 20), ("K", 10), ("", 0)].into_iter().find(|(_, shift)| power >= *shift).unwrap_or(("", 0));
     format!("{}{letter}", 2f64.powi(power - shift))
 }
 
 /// Zero and the powers of ten on both sides of it, with twos and fives where there is room; linear ticks where there is
 /// little more than zero.
-fn signed_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
-    let place = |value: f64| Scale::SignedLog.place(value).filter(|at| (low..=high).contains(at));
+fn signed_ticks(low: f64, high: f64, most: usize) -> (Vec<AxisTick>, Vec<f64>) {
+    let place = |value: f64| AxisScale::SignedLog.to_place(value).filter(|at| (low..=high).contains(at));
     let last = low.abs().max(high.abs()).ceil() as i32;
     let places = |digits: &'static [i64], every: usize| -> Vec<(f64, String)> {
         let powers = (BEND.log10() as i32..=last).filter(|power| power.rem_euclid(every as i32) == 0);
         let all = powers.flat_map(|power| digits.iter().map(move |&digit| (digit, power)));
         let signed = all.flat_map(|(digit, power)| {
-            let (value, label) = (scaled(digit, power), power_label(digit, power));
+            let (value, label) = (scale_by_power(digit, power), power_label(digit, power));
             [(-value, format!("−{label}")), (value, label)]
         });
         let zero = (0.0, "0".to_owned());
@@ -181,11 +179,11 @@ fn signed_ticks(low: f64, high: f64, most: usize) -> (Vec<Tick>, Vec<f64>) {
     let minor = if room(&[1]) { places(&[2, 3, 4, 5, 6, 7, 8, 9], 1) } else { Vec::new() };
     let minor = minor.into_iter().map(|(at, _)| at).collect();
     if labelled.len() >= 3 {
-        return (labelled.into_iter().map(|(at, label)| Tick { at, label }).collect(), minor);
+        return (labelled.into_iter().map(|(at, label)| AxisTick { at, label }).collect(), minor);
     }
     let value = |at: f64| 2.0 * BEND * (at * LN_10).sinh();
     let ticks = linear_ticks(value(low), value(high), most.min(5)).into_iter();
-    let ticks = ticks.filter_map(|tick| Some(Tick { at: place(tick.at)?, ..tick }));
+    let ticks = ticks.filter_map(|tick| Some(AxisTick { at: place(tick.at)?, ..tick }));
     (ticks.collect(), minor)
 }
 
@@ -201,12 +199,12 @@ fn log_places(digits: &[i64], every: usize, low: f64, high: f64) -> Vec<(i64, i3
 
 /// `count` times the `power` of ten. Dividing by a positive power keeps 3 × 10⁻¹ from becoming
 /// 0.30000000000000004.
-fn scaled(count: i64, power: i32) -> f64 {
+fn scale_by_power(count: i64, power: i32) -> f64 {
     if power < 0 { count as f64 / 10f64.powi(-power) } else { count as f64 * 10f64.powi(power) }
 }
 
 /// A multiple of the `power` of ten, all digits written out: `-1 234.50`.
-fn fixed(value: f64, power: i32) -> String {
+fn format_fixed(value: f64, power: i32) -> String {
     let text = format!("{:.*}", usize::try_from(-power).unwrap_or(0), value.abs());
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut label = String::from(if value < 0.0 { "−" } else { "" });
@@ -220,26 +218,26 @@ fn fixed(value: f64, power: i32) -> String {
 }
 
 /// A multiple of the `power` of ten, as `2.5×10⁷`.
-fn scientific(value: f64, power: i32) -> String {
+fn format_scientific(value: f64, power: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
     let exponent = value.abs().log10().floor() as i32;
     let text = format!("{:.*e}", usize::try_from(exponent - power).unwrap_or(0), value.abs());
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    format!("{}{digits}×10{}", if value < 0.0 { "−" } else { "" }, superscript(exponent))
+    format!("{}{digits}×10{}", if value < 0.0 { "−" } else { "" }, to_superscript(exponent))
 }
 
 /// A digit times a power of ten, at a tick of a logarithmic axis.
 fn power_label(digit: i64, power: i32) -> String {
     match (power, digit) {
-        (-3..=5, _) => fixed(scaled(digit, power), power),
-        (_, 1) => format!("10{}", superscript(&power.to_string())),
-        _ => format!("{digit}×10{}", superscript(&power.to_string())),
+        (-3..=5, _) => format_fixed(scale_by_power(digit, power), power),
+        (_, 1) => format!("10{}", to_superscript(&power.to_string())),
+        _ => format!("{digit}×10{}", to_superscript(&power.to_string())),
     }
 }
 
-fn superscript(number: &str) -> String {
+fn to_superscript(number: &str) -> String {
     let raised = |digit: char| match digit {
         '-' => '⁻',
         _ => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit.to_digit(10).unwrap_or(0) as usize],

@@ -21,12 +21,12 @@ pub struct Axis {
     /// The quantity with its unit, such as `variance (ticks²)`.
     pub label: String,
     /// How its values are spread.
-    pub scale: Scale,
+    pub scale: AxisScale,
 }
 
 /// How values are spread along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
+pub enum AxisScale {
     /// Equal differences are equally far apart.
     Linear,
     /// Equal ratios are equally far apart; only values above zero have a place.
@@ -43,14 +43,14 @@ pub struct Series {
     /// Its name in the legend, which is drawn when there are several series.
     pub name: String,
     /// How its points are drawn.
-    pub style: Style,
+    pub style: SeriesStyle,
     /// The points, in the order in which lines go through them.
-    pub points: Vec<Point>,
+    pub points: Vec<ChartPoint>,
 }
 
 /// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum SeriesStyle {
     /// A line from point to point, broken where one is left out.
     Line,
     /// A staircase: each value holds until the next point; broken where one is left out.
@@ -61,7 +61,7 @@ pub enum Style {
 
 /// One value, in the units of its axes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Point {
+pub struct ChartPoint {
     /// Where it lies along the horizontal axis.
     pub x: f64,
     /// Where it lies along the vertical axis.
@@ -71,14 +71,14 @@ pub struct Point {
     pub interval: Option<(f64, f64)>,
 }
 
-impl Point {
+impl ChartPoint {
     /// A point without an error bar.
     pub fn new(x: f64, y: f64) -> Self {
         Self { x, y, interval: None }
     }
 
     /// The same point with an error bar from `low` to `high`.
-    pub fn within(self, low: f64, high: f64) -> Self {
+    pub fn with_interval(self, low: f64, high: f64) -> Self {
         Self { interval: Some((low, high)), ..self }
     }
 }

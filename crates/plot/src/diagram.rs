@@ -5,8 +5,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::draw::{
-    Area, Drawn, FINE_GRID, INK, LABEL, MARGIN, PALE, PALETTE, SIZE, SMALL, fine, fitted, heading, page,
-    width, write,
+    DrawResult, FINE_GRID, INK, LABEL, MARGIN, PALE, PALETTE, PageArea, SIZE, SMALL, draw_heading, fit_text,
+    render_page, text_width, to_units, write_text,
 };
 
 /// Pixels of a line of text, of a box's name, and of the space inside a box.
@@ -29,23 +29,23 @@ pub struct Diagram {
     /// One line under the title. May be empty.
     pub note: String,
     /// The boxes of each row, from left to right; the rows from top to bottom.
-    pub rows: Vec<Vec<Block>>,
+    pub rows: Vec<Vec<DiagramBox>>,
     /// The arrows.
     pub arrows: Vec<Arrow>,
 }
 
 /// A box.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Block {
+pub struct DiagramBox {
     /// Its name.
     pub name: String,
     /// What is written in it, line by line.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BoxLine>,
 }
 
 /// A line in a box.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct BoxLine {
     /// What it is about.
     pub name: String,
     /// What is written at its right.
@@ -65,7 +65,7 @@ pub struct Arrow {
 
 /// Where a box is, in pixels.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct BoxFrame {
     left: i32,
     right: i32,
     top: i32,
@@ -74,18 +74,18 @@ struct Frame {
 
 impl Diagram {
     /// The picture as the text of an SVG file of 800 pixels' width on white ground.
-    pub fn svg(&self) -> String {
+    pub fn to_svg(&self) -> String {
         let head = if self.note.is_empty() { 32 } else { 48 };
-        let tall: i32 = self.rows.iter().map(|row| tall(row) + BELOW).sum();
-        page(SIZE.0, MARGIN + head + (tall - BELOW).max(0) + MARGIN, |page| self.draw(page))
+        let tall: i32 = self.rows.iter().map(|row| row_height(row) + BELOW).sum();
+        render_page(SIZE.0, MARGIN + head + (tall - BELOW).max(0) + MARGIN, |page| self.draw(page))
     }
 
-    fn draw(&self, page: &Area) -> Drawn {
-        let mut top = heading(page, &self.title, &self.note)?;
-        let mut frames: Vec<Vec<Frame>> = Vec::new();
+    fn draw(&self, page: &PageArea) -> DrawResult {
+        let mut top = draw_heading(page, &self.title, &self.note)?;
+        let mut frames: Vec<Vec<BoxFrame>> = Vec::new();
         for row in &self.rows {
-            frames.push(frames_of(row, top));
-            top += tall(row) + BELOW;
+            frames.push(frame_boxes(row, top));
+            top += row_height(row) + BELOW;
         }
         for (row, frames) in self.rows.iter().zip(&frames) {
             row.iter().zip(frames).try_for_each(|(block, frame)| block.draw(page, frame))?;
@@ -93,7 +93,7 @@ impl Diagram {
         let frame = |row: usize, place: usize| frames.get(row).and_then(|row| row.get(place));
         for Arrow { from, to } in &self.arrows {
             if let (Some(from), Some(to)) = (frame(from.0, from.1), frame(from.0.saturating_add(1), *to)) {
-                arrow(page, from, to)?;
+                draw_arrow(page, from, to)?;
             }
         }
         Ok(())
@@ -101,42 +101,42 @@ impl Diagram {
 }
 
 /// Pixels of a row's boxes from top to bottom.
-fn tall(row: &[Block]) -> i32 {
-    let wide = wide(row.len());
-    let lines = row.iter().map(|block| block.entries.len().div_ceil(columns(wide) as usize));
+fn row_height(row: &[DiagramBox]) -> i32 {
+    let wide = box_width(row.len());
+    let lines = row.iter().map(|block| block.entries.len().div_ceil(box_columns(wide) as usize));
     NAME + ROW * lines.max().unwrap_or_default() as i32 + INSIDE
 }
 
 /// Pixels of a box from left to right where a row has this many.
-fn wide(boxes: usize) -> i32 {
+fn box_width(boxes: usize) -> i32 {
     let boxes = boxes.max(1) as i32;
     (SIZE.0 - 2 * MARGIN - (boxes - 1) * APART) / boxes
 }
 
 /// Columns of a box of this width.
-fn columns(wide: i32) -> i32 {
+fn box_columns(wide: i32) -> i32 {
     (wide / COLUMN).max(1)
 }
 
-fn frames_of(row: &[Block], top: i32) -> Vec<Frame> {
-    let (wide, bottom) = (wide(row.len()), top + tall(row));
+fn frame_boxes(row: &[DiagramBox], top: i32) -> Vec<BoxFrame> {
+    let (wide, bottom) = (box_width(row.len()), top + row_height(row));
     let left = |place: usize| MARGIN + place as i32 * (wide + APART);
-    let frame = |place| Frame { left: left(place), right: left(place) + wide, top, bottom };
+    let frame = |place| BoxFrame { left: left(place), right: left(place) + wide, top, bottom };
     (0..row.len()).map(frame).collect()
 }
 
-impl Block {
-    fn draw(&self, page: &Area, frame: &Frame) -> Drawn {
-        let corners = [(fine(frame.left), fine(frame.top)), (fine(frame.right), fine(frame.bottom))];
+impl DiagramBox {
+    fn draw(&self, page: &PageArea, frame: &BoxFrame) -> DrawResult {
+        let corners = [(to_units(frame.left), to_units(frame.top)), (to_units(frame.right), to_units(frame.bottom))];
         page.draw(&Rectangle::new(corners, FINE_GRID.filled()))?;
         let [(left, top), (right, bottom)] = corners;
         let edges = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
-        page.draw(&PathElement::new(edges, PALE.stroke_width(fine(1) as u32)))?;
+        page.draw(&PathElement::new(edges, PALE.stroke_width(to_units(1) as u32)))?;
         let wide = frame.right - frame.left;
-        let (name, size) = fitted(&self.name, LABEL, f64::from(wide - 2 * INSIDE));
+        let (name, size) = fit_text(&self.name, LABEL, f64::from(wide - 2 * INSIDE));
         let middle = Pos::new(HPos::Center, VPos::Center);
-        write(page, &name, size, PALETTE[0], middle, (frame.left + frame.right) / 2, frame.top + NAME / 2)?;
-        let columns = columns(wide);
+        write_text(page, &name, size, PALETTE[0], middle, (frame.left + frame.right) / 2, frame.top + NAME / 2)?;
+        let columns = box_columns(wide);
         let lines = self.entries.len().div_ceil(columns as usize).max(1);
         for (column, entries) in (0..columns).zip(self.entries.chunks(lines)) {
             let left = frame.left + column * wide / columns + INSIDE;
@@ -149,26 +149,26 @@ impl Block {
     }
 }
 
-impl Entry {
+impl BoxLine {
     /// Written from `left` to `right` around the height `y`. The figure gets the room that it needs, up to half.
-    fn draw(&self, page: &Area, (left, right): (i32, i32), y: i32) -> Drawn {
+    fn draw(&self, page: &PageArea, (left, right): (i32, i32), y: i32) -> DrawResult {
         let colour = if self.faint { PALE } else { INK };
         let room = f64::from(right - left);
-        let figures = width(&self.figure, SMALL).min(room / 2.0);
-        let (figure, size) = fitted(&self.figure, SMALL, figures);
-        write(page, &figure, size, colour, Pos::new(HPos::Right, VPos::Center), right, y)?;
-        let (name, size) = fitted(&self.name, SMALL, room - figures - 4.0);
-        write(page, &name, size, colour, Pos::new(HPos::Left, VPos::Center), left, y)
+        let figures = text_width(&self.figure, SMALL).min(room / 2.0);
+        let (figure, size) = fit_text(&self.figure, SMALL, figures);
+        write_text(page, &figure, size, colour, Pos::new(HPos::Right, VPos::Center), right, y)?;
+        let (name, size) = fit_text(&self.name, SMALL, room - figures - 4.0);
+        write_text(page, &name, size, colour, Pos::new(HPos::Left, VPos::Center), left, y)
     }
 }
 
 /// From the lower edge of a box to the upper one of another, in the middle of the narrower of both.
-fn arrow(page: &Area, from: &Frame, to: &Frame) -> Drawn {
+fn draw_arrow(page: &PageArea, from: &BoxFrame, to: &BoxFrame) -> DrawResult {
     let narrow = if from.right - from.left < to.right - to.left { from } else { to };
     let (x, (long, half)) = ((narrow.left + narrow.right) / 2, HEAD);
-    let at = |x: i32, y: i32| (fine(x), fine(y));
+    let at = |x: i32, y: i32| (to_units(x), to_units(y));
     let line = [at(x, from.bottom), at(x, to.top - long)];
-    page.draw(&PathElement::new(line, PALE.stroke_width((fine(3) / 2) as u32)))?;
+    page.draw(&PathElement::new(line, PALE.stroke_width((to_units(3) / 2) as u32)))?;
     let head = [at(x, to.top), at(x - half, to.top - long), at(x + half, to.top - long)];
     page.draw(&Polygon::new(head, PALE.filled()))
 }
@@ -180,16 +180,16 @@ mod tests {
     use proptest::prelude::*;
     use roxmltree::Document;
 
-    fn entry(name: &str, figure: &str, faint: bool) -> Entry {
-        Entry { name: name.to_owned(), figure: figure.to_owned(), faint }
+    fn entry(name: &str, figure: &str, faint: bool) -> BoxLine {
+        BoxLine { name: name.to_owned(), figure: figure.to_owned(), faint }
     }
 
-    fn block(name: &str, entries: usize) -> Block {
+    fn block(name: &str, entries: usize) -> DiagramBox {
         let entries = (0..entries).map(|line| entry(&format!("{name} {line}"), "512 entries", line % 2 == 1));
-        Block { name: name.to_owned(), entries: entries.collect() }
+        DiagramBox { name: name.to_owned(), entries: entries.collect() }
     }
 
-    fn diagram(rows: Vec<Vec<Block>>, arrows: Vec<Arrow>) -> Diagram {
+    fn diagram(rows: Vec<Vec<DiagramBox>>, arrows: Vec<Arrow>) -> Diagram {
         Diagram { title: "The core".to_owned(), note: "a machine".to_owned(), rows, arrows }
     }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn boxes_lie_beside_and_below_each_other() {
-        let svg = diagram(vec![vec![block("a", 4)], vec![block("b", 2), block("c", 5)]], Vec::new()).svg();
+        let svg = diagram(vec![vec![block("a", 4)], vec![block("b", 2), block("c", 5)]], Vec::new()).to_svg();
         let [a, b, c] = boxes(&svg)[..] else { panic!("{svg}") };
         assert!(a[3] < b[2] && (b[2], b[3]) == (c[2], c[3]) && b[1] < c[0], "{a:?} {b:?} {c:?}");
         assert!((a[0], a[1]) == (b[0], c[1]), "a row is as wide as the page: {a:?} {b:?} {c:?}");
@@ -217,7 +217,7 @@ mod tests {
     fn an_arrow_goes_from_box_to_box() {
         let arrow = |place: usize| Arrow { from: (0, 0), to: place };
         let rows = vec![vec![block("a", 1)], vec![block("b", 1), block("c", 1)]];
-        let svg = diagram(rows, vec![arrow(1), arrow(2)]).svg();
+        let svg = diagram(rows, vec![arrow(1), arrow(2)]).to_svg();
         let [a, _, c] = boxes(&svg)[..] else { panic!("{svg}") };
         let document = Document::parse(&svg).unwrap();
         let heads: Vec<_> = document.descendants().filter(|node| node.has_tag_name("polygon")).collect();
@@ -230,15 +230,12 @@ mod tests {
 
     #[test]
     fn what_is_faint_is_grey() {
-        let row = vec![Block {
-            name: String::new(),
-            entries: vec![entry("x", "none", true), entry("y", "7", false)],
-        }];
-        let svg = diagram(vec![row], Vec::new()).svg();
+        let row =
+            vec![DiagramBox { name: String::new(), entries: vec![entry("x", "none", true), entry("y", "7", false)] }];
+        let svg = diagram(vec![row], Vec::new()).to_svg();
         let document = Document::parse(&svg).unwrap();
         let colour = |text: &str| {
-            let node =
-                document.descendants().find(|node| node.text().is_some_and(|found| found.trim() == text));
+            let node = document.descendants().find(|node| node.text().is_some_and(|found| found.trim() == text));
             node.and_then(|node| node.attribute("fill")).map(str::to_owned)
         };
         assert_eq!((colour("none"), colour("7")), (Some("#666666".to_owned()), Some("#222222".to_owned())));
@@ -246,9 +243,9 @@ mod tests {
 
     fn any_diagram() -> impl Strategy<Value = Diagram> {
         let entry = (".{0,60}", ".{0,60}", any::<bool>());
-        let entry = entry.prop_map(|(name, figure, faint)| Entry { name, figure, faint });
+        let entry = entry.prop_map(|(name, figure, faint)| BoxLine { name, figure, faint });
         let block = (".{0,60}", prop::collection::vec(entry, 0..12));
-        let block = block.prop_map(|(name, entries)| Block { name, entries });
+        let block = block.prop_map(|(name, entries)| DiagramBox { name, entries });
         let rows = prop::collection::vec(prop::collection::vec(block, 0..6), 0..5);
         let arrow = (0usize..6, 0usize..6, 0usize..6);
         let arrow = arrow.prop_map(|(row, place, to)| Arrow { from: (row, place), to });
@@ -259,7 +256,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_diagram_is_well_formed_and_stays_on_its_page(diagram in any_diagram()) {
-            let svg = diagram.svg();
+            let svg = diagram.to_svg();
             let document = Document::parse(&svg).unwrap();
             let (wide, tall) = (8000.0, 10.0 * number(document.root_element(), "height"));
             for node in document.descendants() {

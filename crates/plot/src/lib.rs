@@ -1,10 +1,10 @@
 //! Charts as SVG text: what `--plots` writes.
 //!
-//! A [`Chart`] is plain data: what the axes mean, and the points. [`Chart::svg`] makes of it one standalone file,
+//! A [`Chart`] is plain data: what the axes mean, and the points. [`Chart::to_svg`] makes of it one standalone file,
 //! the same bytes for the same chart, with no script and no font inside. Axes fit the points, with a little room;
 //! several series get a legend and colours that the colour-blind can distinguish.
 //!
-//! [`Bars`], the boxes of a [`Diagram`] and the squares of a [`Heat`] are pictures of their own, as tall as they are many.
+//! [`BarChart`], the boxes of a [`Diagram`] and the squares of a [`HeatMap`] are pictures of their own, as tall as they are many.
 //!
 //! Drawn with `plotters`, which is not part of the interface. (`kuva` draws as well, but is so large that a
 //! clean build of everything took 70 % more processor time.) `axis` decides ranges and ticks, `draw`, `bars`,
@@ -35,22 +35,22 @@
 #![warn(unreachable_pub)]
 
 mod axis;
-mod bars;
+mod bar_chart;
 mod chart;
 mod diagram;
 mod draw;
-mod heat;
+mod heat_map;
 #[cfg(test)]
 mod tests;
 
-pub use bars::{Bar, Bars, Group};
-pub use chart::{Axis, Chart, Point, Scale, Series, Style};
-pub use diagram::{Arrow, Block, Diagram, Entry};
-pub use heat::{Heat, HeatRow};
+pub use bar_chart::{Bar, BarChart, BarGroup};
+pub use chart::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
+pub use diagram::{Arrow, BoxLine, Diagram, DiagramBox};
+pub use heat_map::{HeatMap, HeatRow};
 
 impl Chart {
     /// The picture as the text of an SVG file of 800 by 480 pixels on white ground.
-    pub fn svg(&self) -> String {
-        draw::svg(self)
+    pub fn to_svg(&self) -> String {
+        draw::render_chart(self)
     }
 }

@@ -1,22 +1,22 @@
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
-use super::axis::Span;
-use super::{Axis, Chart, Point, Scale, Series, Style};
+use super::axis::AxisSpan;
+use super::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
 
-fn chart((x, y): (Scale, Scale), series: Vec<Series>) -> Chart {
+fn chart((x, y): (AxisScale, AxisScale), series: Vec<Series>) -> Chart {
     let axis = |label: &str, scale| Axis { label: label.to_owned(), scale };
     let (title, note) = ("Minimum per ensemble".to_owned(), "AMD EPYC 9R14 · rdtscp-lfence".to_owned());
     Chart { title, note, x: axis("ensemble", x), y: axis("minimum (ticks)", y), series }
 }
 
-fn series(style: Style, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-    let points = points.into_iter().map(|(x, y)| Point::new(x, y)).collect();
+fn series(style: SeriesStyle, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    let points = points.into_iter().map(|(x, y)| ChartPoint::new(x, y)).collect();
     Series { name: "user mode".to_owned(), style, points }
 }
 
-fn linear(style: Style, points: impl IntoIterator<Item = (f64, f64)>) -> String {
-    chart((Scale::Linear, Scale::Linear), vec![series(style, points)]).svg()
+fn linear(style: SeriesStyle, points: impl IntoIterator<Item = (f64, f64)>) -> String {
+    chart((AxisScale::Linear, AxisScale::Linear), vec![series(style, points)]).to_svg()
 }
 
 pub(super) fn texts(svg: &str) -> Vec<String> {
@@ -39,8 +39,7 @@ fn lines(svg: &str) -> Vec<Vec<(f64, f64)>> {
 }
 
 fn corners(line: Node) -> Vec<(f64, f64)> {
-    let pairs =
-        line.attribute("points").unwrap().split_whitespace().map(|pair| pair.split_once(',').unwrap());
+    let pairs = line.attribute("points").unwrap().split_whitespace().map(|pair| pair.split_once(',').unwrap());
     pairs.map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap())).collect()
 }
 
@@ -57,14 +56,14 @@ pub(super) fn height_of(svg: &str, text: &str) -> f64 {
     number(node.unwrap_or_else(|| panic!("no {text}")), "y")
 }
 
-fn labels(scale: Scale, places: &[f64]) -> Vec<String> {
-    let span = Span::over(scale, places.iter().copied(), 0.0, 7);
+fn labels(scale: AxisScale, places: &[f64]) -> Vec<String> {
+    let span = AxisSpan::from_places(scale, places.iter().copied(), 0.0, 7);
     span.ticks.into_iter().map(|tick| tick.label.replace('\u{2009}', " ")).collect()
 }
 
 #[test]
 fn is_one_standalone_file_of_its_size() {
-    let svg = linear(Style::Line, [(0.0, 1.0), (1.0, 2.0)]);
+    let svg = linear(SeriesStyle::Line, [(0.0, 1.0), (1.0, 2.0)]);
     let document = Document::parse(&svg).unwrap();
     let root = document.root_element();
     assert_eq!((root.attribute("width"), root.attribute("height")), (Some("800"), Some("480")));
@@ -78,11 +77,11 @@ fn is_one_standalone_file_of_its_size() {
 
 #[test]
 fn texts_are_escaped() {
-    let mut chart = chart((Scale::Linear, Scale::Linear), vec![series(Style::Line, []); 2]);
+    let mut chart = chart((AxisScale::Linear, AxisScale::Linear), vec![series(SeriesStyle::Line, []); 2]);
     chart.title = "a < b && \"c\" > 'd'".to_owned();
     chart.x.label = "bell\u{7} and \u{ffff}".to_owned();
     chart.series[1].name = "</svg>".to_owned();
-    let found = texts(&chart.svg());
+    let found = texts(&chart.to_svg());
     for text in ["a < b && \"c\" > 'd'", "bell  and", "</svg>"] {
         assert!(found.iter().any(|found| found == text), "{text} in {found:?}");
     }
@@ -90,23 +89,23 @@ fn texts_are_escaped() {
 
 #[test]
 fn a_legend_names_several_series_but_not_one() {
-    let one = chart((Scale::Linear, Scale::Linear), vec![series(Style::Line, [(0.0, 1.0), (1.0, 2.0)])]);
-    assert!(!texts(&one.svg()).contains(&"user mode".to_owned()));
+    let one = chart((AxisScale::Linear, AxisScale::Linear), vec![series(SeriesStyle::Line, [(0.0, 1.0), (1.0, 2.0)])]);
+    assert!(!texts(&one.to_svg()).contains(&"user mode".to_owned()));
     let two = Chart { series: vec![one.series[0].clone(); 2], ..one };
-    assert_eq!(texts(&two.svg()).iter().filter(|text| *text == "user mode").count(), 2);
+    assert_eq!(texts(&two.to_svg()).iter().filter(|text| *text == "user mode").count(), 2);
 }
 
 #[test]
 fn a_constant_lies_in_the_middle() {
-    let svg = linear(Style::Line, (0..1000).map(|i| (f64::from(i), 44.0)));
+    let svg = linear(SeriesStyle::Line, (0..1000).map(|i| (f64::from(i), 44.0)));
     let lines = lines(&svg);
     assert_eq!((lines.len(), lines[0].len()), (1, 1000));
     assert!(lines[0].iter().all(|&(_, y)| y == height_of(&svg, "44.0")));
     let middle = (height_of(&svg, "43.0") + height_of(&svg, "45.0")) / 2.0;
     assert!((lines[0][0].1 - middle).abs() <= 1.0);
-    for (scale, value) in [(Scale::Linear, 0.0), (Scale::Linear, -3e-9), (Scale::Log, 44.0)] {
-        let place = scale.place(value).unwrap();
-        let span = Span::over(scale, [place].into_iter(), 0.0, 7);
+    for (scale, value) in [(AxisScale::Linear, 0.0), (AxisScale::Linear, -3e-9), (AxisScale::Log, 44.0)] {
+        let place = scale.to_place(value).unwrap();
+        let span = AxisSpan::from_places(scale, [place].into_iter(), 0.0, 7);
         assert!(((span.low + span.high) / 2.0 - place).abs() <= 1e-9 * (span.high - span.low), "{value}");
         assert!(span.ticks.len() >= 3, "{value}");
     }
@@ -114,23 +113,23 @@ fn a_constant_lies_in_the_middle() {
 
 #[test]
 fn linear_labels_have_the_decimals_that_tell_them_apart() {
-    assert_eq!(labels(Scale::Linear, &[0.1, 0.5]), ["0.1", "0.2", "0.3", "0.4", "0.5"]);
-    assert_eq!(labels(Scale::Linear, &[0.0, 999.0]), ["0", "200", "400", "600", "800"]);
-    assert_eq!(labels(Scale::Linear, &[0.0, 250_000.0])[3..], ["150 000", "200 000", "250 000"]);
-    assert_eq!(labels(Scale::Linear, &[-1234.5, -1233.5])[..2], ["−1 234.4", "−1 234.2"]);
-    assert_eq!(labels(Scale::Linear, &[0.0, 1.2e10])[..2], ["0", "2×10⁹"]);
-    assert_eq!(labels(Scale::Linear, &[-1e-5, 2e-5])[..4], ["−1.0×10⁻⁵", "−5×10⁻⁶", "0", "5×10⁻⁶"]);
+    assert_eq!(labels(AxisScale::Linear, &[0.1, 0.5]), ["0.1", "0.2", "0.3", "0.4", "0.5"]);
+    assert_eq!(labels(AxisScale::Linear, &[0.0, 999.0]), ["0", "200", "400", "600", "800"]);
+    assert_eq!(labels(AxisScale::Linear, &[0.0, 250_000.0])[3..], ["150 000", "200 000", "250 000"]);
+    assert_eq!(labels(AxisScale::Linear, &[-1234.5, -1233.5])[..2], ["−1 234.4", "−1 234.2"]);
+    assert_eq!(labels(AxisScale::Linear, &[0.0, 1.2e10])[..2], ["0", "2×10⁹"]);
+    assert_eq!(labels(AxisScale::Linear, &[-1e-5, 2e-5])[..4], ["−1.0×10⁻⁵", "−5×10⁻⁶", "0", "5×10⁻⁶"]);
 }
 
 #[test]
 fn log_labels_fit_the_number_of_decades() {
-    assert_eq!(labels(Scale::Log, &[0.0, 2.0]), ["1", "2", "5", "10", "20", "50", "100"]);
-    assert_eq!(labels(Scale::Log, &[-4.0, 1.0]), ["10⁻⁴", "0.001", "0.01", "0.1", "1", "10"]);
-    assert_eq!(labels(Scale::Log, &[5.0, 7.0])[..4], ["100 000", "200 000", "500 000", "10⁶"]);
-    assert_eq!(labels(Scale::Log, &[0.0, 16.0]), ["1", "1 000", "10⁶", "10⁹", "10¹²", "10¹⁵"]);
+    assert_eq!(labels(AxisScale::Log, &[0.0, 2.0]), ["1", "2", "5", "10", "20", "50", "100"]);
+    assert_eq!(labels(AxisScale::Log, &[-4.0, 1.0]), ["10⁻⁴", "0.001", "0.01", "0.1", "1", "10"]);
+    assert_eq!(labels(AxisScale::Log, &[5.0, 7.0])[..4], ["100 000", "200 000", "500 000", "10⁶"]);
+    assert_eq!(labels(AxisScale::Log, &[0.0, 16.0]), ["1", "1 000", "10⁶", "10⁹", "10¹²", "10¹⁵"]);
     // From 1.2 to 1.9 there is no power of ten.
-    assert_eq!(labels(Scale::Log, &[1.2f64.log10(), 1.9f64.log10()]), ["1.2", "1.4", "1.6", "1.8"]);
-    let binary = |low: f64, high: f64| labels(Scale::Binary, &[low.log10(), high.log10()]);
+    assert_eq!(labels(AxisScale::Log, &[1.2f64.log10(), 1.9f64.log10()]), ["1.2", "1.4", "1.6", "1.8"]);
+    let binary = |low: f64, high: f64| labels(AxisScale::Binary, &[low.log10(), high.log10()]);
     assert_eq!(binary(500.0, 5000.0), ["512", "1K", "2K", "4K"]);
     assert_eq!(binary(4096.0, 8.4e6), ["4K", "16K", "64K", "256K", "1M", "4M"]);
     assert_eq!(binary(1.2, 1.9), ["1.2", "1.4", "1.6", "1.8"]);
@@ -139,12 +138,12 @@ fn log_labels_fit_the_number_of_decades() {
 #[test]
 fn a_signed_log_axis_has_zero_and_both_signs() {
     let labels = |values: [f64; 2]| {
-        labels(Scale::SignedLog, &values.map(|value| Scale::SignedLog.place(value).unwrap()))
+        labels(AxisScale::SignedLog, &values.map(|value| AxisScale::SignedLog.to_place(value).unwrap()))
     };
     assert_eq!(labels([-0.2, 1000.0]), ["−0.1", "0", "0.1", "1", "10", "100", "1 000"]);
     assert_eq!(labels([-1.0, 2.0]), ["−1", "−0.3", "−0.1", "0", "0.1", "0.3", "1"]);
     assert_eq!(labels([-0.025, 0.065]), ["−0.02", "0.00", "0.02", "0.04", "0.06"]);
-    let place = |value| Scale::SignedLog.place(value).unwrap();
+    let place = |value| AxisScale::SignedLog.to_place(value).unwrap();
     assert!((place(-40.0) + place(40.0)).abs() < 1e-12);
     assert!((place(1000.0) - place(100.0) - 1.0).abs() < 1e-3);
 }
@@ -152,10 +151,9 @@ fn a_signed_log_axis_has_zero_and_both_signs() {
 #[test]
 fn equal_ratios_are_equally_far_apart_on_a_log_axis() {
     let points = [(1.0, 1000.0), (10.0, 100.0), (100.0, 10.0), (1000.0, 1.0)];
-    let dots = dots(&chart((Scale::Log, Scale::Log), vec![series(Style::Dots, points)]).svg());
+    let dots = dots(&chart((AxisScale::Log, AxisScale::Log), vec![series(SeriesStyle::Dots, points)]).to_svg());
     assert_eq!(dots.len(), 4);
-    let steps: Vec<(f64, f64)> =
-        dots.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1)).collect();
+    let steps: Vec<(f64, f64)> = dots.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1)).collect();
     assert!(steps[0].0 > 1000.0 && steps[0].1 > 1000.0, "{steps:?}");
     assert!(steps.iter().all(|step| (step.0 - steps[0].0).abs() <= 1.0), "{steps:?}");
     assert!(steps.iter().all(|step| (step.1 - steps[0].1).abs() <= 1.0), "{steps:?}");
@@ -165,36 +163,36 @@ fn equal_ratios_are_equally_far_apart_on_a_log_axis() {
 fn what_has_no_place_is_left_out_and_counted() {
     let values = [1.0, 2.0, f64::NAN, 3.0, 4.0, f64::INFINITY, 5.0, 6.0, 0.0, -1.0, 7.0];
     let points = || values.iter().enumerate().map(|(i, &y)| (i as f64, y));
-    let on_log = chart((Scale::Linear, Scale::Log), vec![series(Style::Line, points())]).svg();
+    let on_log = chart((AxisScale::Linear, AxisScale::Log), vec![series(SeriesStyle::Line, points())]).to_svg();
     assert_eq!(lines(&on_log).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 2]);
     assert_eq!(dots(&on_log).len(), 1, "a point between two gaps is a dot");
     assert!(texts(&on_log).contains(&"4 points not shown".to_owned()));
-    let on_linear = linear(Style::Line, points());
+    let on_linear = linear(SeriesStyle::Line, points());
     assert_eq!(lines(&on_linear).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 5]);
     assert!(texts(&on_linear).contains(&"2 points not shown".to_owned()));
-    assert!(!texts(&linear(Style::Line, [(0.0, 1.0)])).iter().any(|text| text.contains("not shown")));
+    assert!(!texts(&linear(SeriesStyle::Line, [(0.0, 1.0)])).iter().any(|text| text.contains("not shown")));
 }
 
 #[test]
 fn a_chart_without_points_says_so() {
-    for series in [vec![], vec![series(Style::Line, [])], vec![series(Style::Dots, [(f64::NAN, 1.0)])]] {
-        let svg = chart((Scale::Log, Scale::Linear), series).svg();
+    for series in [vec![], vec![series(SeriesStyle::Line, [])], vec![series(SeriesStyle::Dots, [(f64::NAN, 1.0)])]] {
+        let svg = chart((AxisScale::Log, AxisScale::Linear), series).to_svg();
         assert!(texts(&svg).contains(&"no points to show".to_owned()));
     }
-    assert!(!texts(&linear(Style::Dots, [(1.0, 1.0)])).contains(&"no points to show".to_owned()));
+    assert!(!texts(&linear(SeriesStyle::Dots, [(1.0, 1.0)])).contains(&"no points to show".to_owned()));
 }
 
 #[test]
 fn steps_hold_a_value_until_the_next_point() {
-    let svg = linear(Style::Steps, [(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)]);
-    let (line, dots) = (&lines(&svg)[0], dots(&linear(Style::Dots, [(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)])));
+    let svg = linear(SeriesStyle::Steps, [(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)]);
+    let (line, dots) = (&lines(&svg)[0], dots(&linear(SeriesStyle::Dots, [(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)])));
     let [a, b, c] = dots[..] else { panic!("{dots:?}") };
     assert_eq!(line[..], [a, (b.0, a.1), b, (c.0, b.1), c]);
 }
 
 #[test]
 fn steps_smaller_than_a_pixel_are_not_lost() {
-    let svg = linear(Style::Steps, (0..1000).map(|i| (f64::from(i), f64::from(i / 2))));
+    let svg = linear(SeriesStyle::Steps, (0..1000).map(|i| (f64::from(i), f64::from(i / 2))));
     let mut heights: Vec<i64> = lines(&svg)[0].iter().map(|&(_, y)| y as i64).collect();
     heights.dedup();
     assert_eq!(heights.len(), 500);
@@ -202,10 +200,10 @@ fn steps_smaller_than_a_pixel_are_not_lost() {
 
 #[test]
 fn error_bars_span_their_interval_and_reach_the_edge_without_an_end() {
-    let mut all = series(Style::Dots, [(1.0, 2.0), (1.0, 8.0)]);
-    all.points.push(Point::new(1.0, 4.0).within(2.0, 8.0));
-    all.points.push(Point::new(2.0, 4.0).within(0.0, f64::INFINITY));
-    let svg = chart((Scale::Linear, Scale::Log), vec![all]).svg();
+    let mut all = series(SeriesStyle::Dots, [(1.0, 2.0), (1.0, 8.0)]);
+    all.points.push(ChartPoint::new(1.0, 4.0).with_interval(2.0, 8.0));
+    all.points.push(ChartPoint::new(2.0, 4.0).with_interval(0.0, f64::INFINITY));
+    let svg = chart((AxisScale::Linear, AxisScale::Log), vec![all]).to_svg();
     let document = Document::parse(&svg).unwrap();
     let upright: Vec<(f64, f64)> = document
         .descendants()
@@ -224,11 +222,11 @@ fn error_bars_span_their_interval_and_reach_the_edge_without_an_end() {
 fn error_bars_of_several_series_do_not_cover_each_other() {
     let places = |barred: [bool; 2]| {
         let with_bar = barred.map(|barred| {
-            let point = Point::new(1.0, 4.0);
-            let point = if barred { point.within(3.0, 5.0) } else { point };
-            Series { points: vec![point], ..series(Style::Dots, []) }
+            let point = ChartPoint::new(1.0, 4.0);
+            let point = if barred { point.with_interval(3.0, 5.0) } else { point };
+            Series { points: vec![point], ..series(SeriesStyle::Dots, []) }
         });
-        let svg = chart((Scale::Linear, Scale::Linear), with_bar.to_vec()).svg();
+        let svg = chart((AxisScale::Linear, AxisScale::Linear), with_bar.to_vec()).to_svg();
         // The first two are in the legend.
         dots(&svg)[2..].iter().map(|dot| dot.0).collect::<Vec<_>>()
     };
@@ -244,10 +242,10 @@ pub(super) fn value() -> impl Strategy<Value = f64> {
 }
 
 fn any_chart() -> impl Strategy<Value = Chart> {
-    let scale = || prop_oneof![Just(Scale::Linear), Just(Scale::Log)];
-    let style = prop_oneof![Just(Style::Line), Just(Style::Steps), Just(Style::Dots)];
+    let scale = || prop_oneof![Just(AxisScale::Linear), Just(AxisScale::Log)];
+    let style = prop_oneof![Just(SeriesStyle::Line), Just(SeriesStyle::Steps), Just(SeriesStyle::Dots)];
     let point = (value(), value(), prop::option::of((value(), value())));
-    let points = prop::collection::vec(point.prop_map(|(x, y, interval)| Point { x, y, interval }), 0..6);
+    let points = prop::collection::vec(point.prop_map(|(x, y, interval)| ChartPoint { x, y, interval }), 0..6);
     let series = (".{0,40}", style, points).prop_map(|(name, style, points)| Series { name, style, points });
     let all = prop::collection::vec(series, 0..30);
     (".{0,120}", ".{0,120}", ".{0,80}", ".{0,80}", scale(), scale(), all).prop_map(
@@ -291,7 +289,7 @@ fn off_page(svg: &str) -> Vec<String> {
 
 #[test]
 fn a_wide_label_at_the_end_is_not_cut() {
-    let svg = linear(Style::Line, [(0.0, 1.0), (1e6, 2.0)]);
+    let svg = linear(SeriesStyle::Line, [(0.0, 1.0), (1e6, 2.0)]);
     assert!(texts(&svg).contains(&"1\u{2009}000\u{2009}000".to_owned()));
     assert_eq!(off_page(&svg), Vec::<String>::new());
 }
@@ -299,16 +297,16 @@ fn a_wide_label_at_the_end_is_not_cut() {
 proptest! {
     #[test]
     fn any_chart_is_well_formed_and_stays_on_its_page(chart in any_chart()) {
-        prop_assert_eq!(off_page(&chart.svg()), Vec::<String>::new());
+        prop_assert_eq!(off_page(&chart.to_svg()), Vec::<String>::new());
     }
 
     #[test]
     fn any_span_holds_its_places_and_has_telling_labels(
         places in prop::collection::vec(value(), 1..8),
-        scale in prop_oneof![Just(Scale::Linear), Just(Scale::Log), Just(Scale::Binary), Just(Scale::SignedLog)],
+        scale in prop_oneof![Just(AxisScale::Linear), Just(AxisScale::Log), Just(AxisScale::Binary), Just(AxisScale::SignedLog)],
     ) {
-        let places: Vec<f64> = places.into_iter().filter_map(|value| scale.place(value)).collect();
-        let span = Span::over(scale, places.iter().copied(), 0.05, 7);
+        let places: Vec<f64> = places.into_iter().filter_map(|value| scale.to_place(value)).collect();
+        let span = AxisSpan::from_places(scale, places.iter().copied(), 0.05, 7);
         prop_assert!(places.iter().all(|place| (span.low..=span.high).contains(place)));
         prop_assert!((2..=12).contains(&span.ticks.len()), "{:?}", span);
         for pair in span.ticks.windows(2) {

@@ -5,31 +5,33 @@
 pub mod points;
 pub mod study;
 mod subject;
-mod versus;
+mod variant_comparison;
 
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::Cold;
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::ColdStart;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::calibrate::Stopwatch;
 use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::machine::tsc_calibration::TscStopwatch;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Hertz;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Capabilities, Executor};
-use cyclescope_measure::estimate::Estimate;
-use cyclescope_measure::result::answers::Answers;
-use cyclescope_measure::result::aperf::Aperf;
-use cyclescope_measure::result::caveat::{Caveat, Code, caveats, fall_short, rulers_refuse};
-use cyclescope_measure::result::record::{ModeRecord, Quantity, RulerRecord, RunRecord, Trained};
-use cyclescope_measure::{Lengthen, Measurement, Plan, Precision, Question, Standing, measure_watched};
+use cyclescope_measure::estimate::CostEstimate;
+use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::aperf::AperfComparison;
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind, fall_short, find_caveats, has_ruler_conflict};
+use cyclescope_measure::result::record::{ModeRecord, Quantity, RulerRecord, RunRecord, TrainingRecord};
+use cyclescope_measure::{
+    CostMeasurement, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, measure_with_progress,
+};
 use std::time::Duration;
 
 /// Options of a run. `None` means a choice by the machine and the snippet.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct RunRequest {
     /// The timing method.
     pub clock: Option<&'static Clock>,
     /// Copies in the shortest body.
@@ -37,11 +39,11 @@ pub struct Request {
     /// Iterations of a loop around the copies.
     pub loop_count: Option<u64>,
     /// What the three bodies differ in, where neither copies nor iterations are given.
-    pub lengthen: Lengthen,
+    pub lengthen: LengthenBy,
     /// The memory of the programs.
-    pub memory: Option<Memory>,
+    pub memory: Option<ProgramMemory>,
     /// What is cold when the snippet begins.
-    pub cold: Cold,
+    pub cold: ColdStart,
     /// Untimed rounds at the start of each layout.
     pub warm_up: Option<u32>,
     /// Timed rounds in each layout.
@@ -63,17 +65,17 @@ pub struct Request {
 }
 
 /// The precision that a run stops at: at 16 layouts most snippets reach it at once.
-const AIM: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
+const AIM_COPIES: Precision = Precision { cycles: 0.002, share: 0.0025, cap: Some(0.5) };
 /// The same for a call of a function, which differs by more from one address to the next, and takes longer.
 /// The half width includes what differs between measurements, 0.6 % and 0.67 cycles.
 const AIM_CALL: Precision = Precision { cycles: 0.7, share: 0.0065, cap: None };
 const BUDGETS_CALL: u32 = 4;
 /// The precision without which a result counts as too noisy, unless the user asks for another.
-const ASKED: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
+const REQUIRED_COPIES: Precision = Precision { cycles: 0.01, share: 0.02, cap: None };
 /// The same for a call of a function less one of an empty function, which differ by a cycle for their addresses alone.
-const ASKED_CALL: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
+const REQUIRED_CALL: Precision = Precision { cycles: 1.0, share: 0.02, cap: None };
 /// Precision of a cold run: the state of caches and predictors differs from run to run.
-const ASKED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
+const REQUIRED_COLD: Precision = Precision { cycles: 5.0, share: 0.05, cap: None };
 const CONFIDENCE: f64 = 0.95;
 const ROUNDS: u32 = 12;
 const ROUNDS_QUICK: u32 = 8;
@@ -88,24 +90,24 @@ const LAYOUTS_MOST: usize = 1024;
 const BUDGET: Duration = Duration::from_millis(160);
 const BUDGET_QUICK: Duration = Duration::from_millis(20);
 
-impl Request {
+impl RunRequest {
     /// The precision that a result has to reach, or it counts as too noisy.
-    pub fn asked(&self) -> Precision {
+    pub fn required_precision(&self) -> Precision {
         self.precision.unwrap_or(match (self.cold.is_any(), self.lengthen) {
-            (true, _) => ASKED_COLD,
-            (false, Lengthen::Copies) => ASKED,
-            (false, Lengthen::Iterations) => ASKED_CALL,
+            (true, _) => REQUIRED_COLD,
+            (false, LengthenBy::Copies) => REQUIRED_COPIES,
+            (false, LengthenBy::Iterations) => REQUIRED_CALL,
         })
     }
 
     /// Turns the request into a plan for an executor that can do this and its machine. Takes about a millisecond where
     /// the step of the machine's TSC has to be measured.
-    pub fn plan(&self, capabilities: &Capabilities, machine: &Machine) -> Result<Plan, Unavailable> {
+    pub fn make_plan(&self, capabilities: &Capabilities, machine: &Machine) -> Result<Plan, Unavailable> {
         let clock = match self.clock {
             Some(clock) => clock,
             None => capabilities.default_clock(machine)?,
         };
-        capabilities.require(clock, machine)?;
+        capabilities.require_clock(clock, machine)?;
         let (layouts, rounds, budget) = match self.quick {
             true => (LAYOUTS_QUICK, ROUNDS_QUICK, BUDGET_QUICK),
             false => (LAYOUTS, ROUNDS, BUDGET),
@@ -113,13 +115,13 @@ impl Request {
         let given = self.unroll.is_some() || self.loop_count.is_some();
         Ok(Plan {
             clock,
-            step: clock.step(&machine.tsc),
+            step: clock.reading_step(&machine.tsc),
             imul_latency: machine.cpu.imul_latency().map(f64::from),
             adders: machine.cpu.microarchitecture.known().and_then(|core| core.adders()),
             avx: machine.features.has(iced_x86::CpuidFeature::AVX),
             unit: self.unroll,
             loop_count: self.loop_count,
-            lengthen: if given || self.cold.is_any() { Lengthen::Copies } else { self.lengthen },
+            lengthen: if given || self.cold.is_any() { LengthenBy::Copies } else { self.lengthen },
             memory: self.memory.clone(),
             cold: self.cold,
             warm_up: self.warm_up,
@@ -128,14 +130,14 @@ impl Request {
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
             precision: self.aim.or(self.precision).unwrap_or(match (self.cold.is_any(), self.lengthen) {
-                (true, _) => ASKED_COLD,
-                (false, Lengthen::Copies) => AIM,
-                (false, Lengthen::Iterations) => AIM_CALL,
+                (true, _) => REQUIRED_COLD,
+                (false, LengthenBy::Copies) => AIM_COPIES,
+                (false, LengthenBy::Iterations) => AIM_CALL,
             }),
             confidence: self.confidence.unwrap_or(CONFIDENCE),
             budget: self.budget.unwrap_or(match self.lengthen {
-                Lengthen::Copies => budget,
-                Lengthen::Iterations => BUDGETS_CALL * budget,
+                LengthenBy::Copies => budget,
+                LengthenBy::Iterations => BUDGETS_CALL * budget,
             }),
             seed: self.seed,
         })
@@ -144,9 +146,9 @@ impl Request {
 
 /// A run's outcome.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct RunOutcome {
     /// The measurement.
-    pub measurement: Measurement,
+    pub measurement: CostMeasurement,
     /// Caveats of the result.
     pub caveats: Vec<Caveat>,
     /// The TSC's rate during the measurement: low, value, high. `None` where the clock does not count TSC ticks.
@@ -156,40 +158,39 @@ pub struct Run {
 }
 
 /// Measures a snippet.
-pub fn run(
+pub fn run_snippet(
     executor: &mut dyn Executor,
     snippet: &Snippet,
     plan: &Plan,
     asked: Precision,
-) -> Result<Run, RunError> {
-    let question = Question::of(snippet.clone());
-    let mut runs = run_all(&Answers::live(), executor, &question, plan, asked, &mut |_| ())?;
+) -> Result<RunOutcome, RunError> {
+    let question = CostQuestion::from_snippet(snippet.clone());
+    let mut runs = run_question(&MachineAnswers::live(), executor, &question, plan, asked, &mut |_| ())?;
     Ok(runs.remove(0))
 }
 
-/// Measures the costs of a question with all inputs from [`Answers`], the TSC's rate included.
-pub(crate) fn run_all(
-    answers: &Answers,
+/// Measures the costs of a question with all inputs from [`MachineAnswers`], the TSC's rate included.
+pub(crate) fn run_question(
+    answers: &MachineAnswers,
     executor: &mut dyn Executor,
-    question: &Question,
+    question: &CostQuestion,
     plan: &Plan,
     asked: Precision,
-    watch: &mut dyn FnMut(Standing),
-) -> Result<Vec<Run>, RunError> {
-    let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
-    let measurements = measure_watched(executor, question, plan, watch)?;
+    watch: &mut dyn FnMut(MeasurementProgress),
+) -> Result<Vec<RunOutcome>, RunError> {
+    let stopwatch = TscStopwatch::start(&executor.machine().tsc).ok();
+    let measurements = measure_with_progress(executor, question, plan, watch)?;
     let ticks = plan.clock.counts == Unit::TscTicks;
-    let rate = || {
-        Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate().map(|rate| rate.0)))
-    };
-    let tsc = answers.get(rate)?.map(|rates| rates.map(Hertz));
-    let judge = |measurement| Run::judge(measurement, executor, asked, plan.clock, tsc);
+    let rate =
+        || Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate_bounds().map(|rate| rate.0)));
+    let tsc = answers.ask_machine(rate)?.map(|rates| rates.map(Hertz));
+    let judge = |measurement| RunOutcome::from_measurement(measurement, executor, asked, plan.clock, tsc);
     Ok(measurements.into_iter().map(judge).collect())
 }
 
 /// Fields of a record beside the measurement itself.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct RunFacts<'a> {
     /// The snippet.
     pub snippet: &'a Snippet,
     /// How it was measured.
@@ -202,33 +203,33 @@ pub struct Facts<'a> {
     pub cpu_model: &'a str,
 }
 
-impl Run {
+impl RunOutcome {
     /// The outcome of a measurement, with its caveats.
-    fn judge(
-        measurement: Measurement,
+    fn from_measurement(
+        measurement: CostMeasurement,
         executor: &dyn Executor,
         asked: Precision,
         clock: &Clock,
         tsc: Option<[Hertz; 3]>,
-    ) -> Run {
-        let mut caveats = caveats(&measurement, asked);
-        caveats.extend(Aperf::of(&measurement, clock).and_then(|aperf| aperf.caveat()));
+    ) -> RunOutcome {
+        let mut caveats = find_caveats(&measurement, asked);
+        caveats.extend(AperfComparison::from_measurement(&measurement, clock).and_then(|aperf| aperf.find_caveat()));
         if executor.capabilities().is_emulated() {
-            caveats.insert(0, Caveat::emulated());
+            caveats.insert(0, Caveat::emulated_machine());
         }
-        if executor.exclusive() == Fact::Known(false) {
+        if executor.had_exclusive_cpu() == Fact::Known(false) {
             let text = "another run measured on this CPU at the same time".to_string();
-            caveats.push(Caveat { code: Code::Noisy, text });
+            caveats.push(Caveat { code: CaveatKind::Noisy, text });
         }
-        let changed = executor.changed().into_iter().map(str::to_string).collect();
-        Run { measurement, caveats, tsc, changed }
+        let changed = executor.restored_state().into_iter().map(str::to_string).collect();
+        RunOutcome { measurement, caveats, tsc, changed }
     }
 
     /// Whether the result has a number.
-    fn refused(&self) -> bool {
-        let refusing = [Code::Nonlinear, Code::Emulated];
+    fn is_refused(&self) -> bool {
+        let refusing = [CaveatKind::Nonlinear, CaveatKind::Emulated];
         self.caveats.iter().any(|caveat| refusing.contains(&caveat.code))
-            || self.measurement.estimate.as_ref().is_some_and(rulers_refuse)
+            || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }
 
     /// Whether the result does not meet the request.
@@ -237,8 +238,8 @@ impl Run {
     }
 
     /// The estimate, where its number may be given.
-    pub fn estimate(&self) -> Option<&Estimate> {
-        self.measurement.estimate.as_ref().filter(|_| !self.refused())
+    pub fn estimate(&self) -> Option<&CostEstimate> {
+        self.measurement.estimate.as_ref().filter(|_| !self.is_refused())
     }
 
     /// The cost of one copy in core cycles with its interval, where its number may be given.
@@ -268,15 +269,15 @@ impl Run {
     }
 
     /// The result as a record.
-    pub fn record(&self, facts: &Facts) -> RunRecord {
-        let Measurement { acquisition, estimate, elapsed, .. } = &self.measurement;
+    pub fn to_record(&self, facts: &RunFacts) -> RunRecord {
+        let CostMeasurement { acquisition, estimate, elapsed, .. } = &self.measurement;
         let [ticks, time] = self.ticks_and_time(facts.plan.clock);
         let cost = self.estimate().map(|estimate| Quantity::new(estimate.cost, Unit::CoreCycles));
-        let mode = |mode: &cyclescope_measure::modes::Mode| ModeRecord {
+        let mode = |mode: &cyclescope_measure::modes::CostMode| ModeRecord {
             cost: Quantity::new(mode.cost, Unit::CoreCycles),
             share: mode.share,
         };
-        let (unit, iterates) = (acquisition.units[0], facts.plan.lengthen == Lengthen::Iterations);
+        let (unit, iterates) = (acquisition.units[0], facts.plan.lengthen == LengthenBy::Iterations);
         let chosen = Some(acquisition.shape.loop_count).filter(|count| *count > 1);
         RunRecord {
             cost: cost.unwrap_or(Quantity::refused(Unit::CoreCycles)),
@@ -295,9 +296,9 @@ impl Run {
             layouts: estimate.as_ref().map_or(0, |estimate| estimate.layouts.len()),
             samples: estimate.as_ref().map_or(0, |estimate| estimate.kept),
             dropped: estimate.as_ref().map_or(0, |estimate| estimate.dropped),
-            ruler: estimate.as_ref().map(|estimate| self.ruler(estimate, acquisition.shape.imul_latency)),
-            aperf: Aperf::of(&self.measurement, facts.plan.clock)
-                .map(|aperf| aperf.record(self.tsc.map(|[_, rate, _]| rate))),
+            ruler: estimate.as_ref().map(|estimate| self.ruler_record(estimate, acquisition.shape.imul_latency)),
+            aperf: AperfComparison::from_measurement(&self.measurement, facts.plan.clock)
+                .map(|aperf| aperf.to_record(self.tsc.map(|[_, rate, _]| rate))),
             cpu: facts.cpu,
             cpu_model: facts.cpu_model.to_string(),
             seed: facts.plan.seed,
@@ -307,7 +308,7 @@ impl Run {
             empty_call: None,
             setup: None,
             addresses: None,
-            trained: self.trained(),
+            trained: self.training_record(),
             versus: None,
             serialized: None,
             throughput: None,
@@ -319,19 +320,19 @@ impl Run {
         }
     }
 
-    fn trained(&self) -> Option<Trained> {
-        let Measurement { acquisition, untrained, .. } = &self.measurement;
+    fn training_record(&self) -> Option<TrainingRecord> {
+        let CostMeasurement { acquisition, untrained, .. } = &self.measurement;
         let untrained = Quantity::new(untrained.as_ref()?.cost, Unit::CoreCycles);
-        Some(Trained { calls: acquisition.training?, untrained })
+        Some(TrainingRecord { calls: acquisition.training?, untrained })
     }
 
-    fn ruler(&self, estimate: &Estimate, imul_latency: f64) -> RulerRecord {
+    fn ruler_record(&self, estimate: &CostEstimate, imul_latency: f64) -> RulerRecord {
         RulerRecord {
             imul_latency,
             add_link: Quantity::new(estimate.add_link, Unit::CoreCycles),
             width: estimate.width,
             core_mhz: self.tsc.map(|[_, rate, _]| {
-                let [low, mean, high] = estimate.rate.map(|ticks| rate.megahertz() / ticks);
+                let [low, mean, high] = estimate.rate.map(|ticks| rate.to_megahertz() / ticks);
                 // The most ticks a cycle is the slowest core.
                 [high, mean, low]
             }),

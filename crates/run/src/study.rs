@@ -1,25 +1,27 @@
 //! The study behind `run`: one snippet, or a call of a function less a call of an empty one.
 
-use super::subject::{Asked, SavedSubject};
-use super::versus::{further_caveats, versus};
-use crate::{Facts, Run, run_all};
+use super::subject::{SavedSubject, SubjectCosts};
+use super::variant_comparison::{compare_variants, further_caveats};
+use crate::{RunFacts, RunOutcome, run_question};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_core::machine::Machine;
-use cyclescope_core::random::mix;
+use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
-use cyclescope_exec::{Executor, FaultReport, LockState, Open, closed};
+use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
 use cyclescope_measure::contrast::Contrast;
-use cyclescope_measure::result::answers::Answers;
-use cyclescope_measure::result::container::{Container, ContainerError, plain};
-use cyclescope_measure::result::record::{Quantity, RunRecord, Serialized};
+use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
+use cyclescope_measure::result::record::{Quantity, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
-use cyclescope_measure::study::{Follow, Progress, Record, Stop, Study, going};
-use cyclescope_measure::{Acquisition, CODE_MOST, Plan, Precision, Standing, counts, require_room};
+use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
+use cyclescope_measure::{
+    Acquisition, CODE_MOST, MeasurementProgress, Plan, Precision, require_room, take_raw_readings,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io;
 
-pub use super::subject::Subject;
+pub use super::subject::RunSubject;
 
 /// Its name.
 pub const NAME: &str = "run";
@@ -29,7 +31,7 @@ pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "what a snippet costs",
     restore: |container| Ok(Box::new(RunStudy::restore(container)?)),
-    plain: None,
+    generic: None,
 };
 
 /// Core cycles of a call up to which it is measured both where calls overlap and where they do not. What overlaps is what the
@@ -40,11 +42,11 @@ const SHORT_CYCLES: f64 = 4_000.0;
 /// A snippet to measure.
 pub struct RunStudy {
     plan: RunPlan,
-    open: Open,
+    open: ExecutorOpener,
     /// The measurement.
-    pub run: Option<Run>,
+    pub run: Option<RunOutcome>,
     /// The result.
-    pub found: Option<RunRecord>,
+    pub record: Option<RunRecord>,
     /// More about the fault that ended it.
     pub fault: Option<FaultReport>,
     lock: Option<LockState>,
@@ -67,8 +69,8 @@ pub(super) struct RunPlan {
     counts: bool,
     /// What each call of a function waits for.
     #[serde(default)]
-    serialized: Option<Serialized>,
-    /// The same calls waiting for what [`Serialized::beside`] says, to be measured too where a call is short and nothing is
+    serialized: Option<SerializedBy>,
+    /// The same calls waiting for what [`SerializedBy::counterpart_of`] says, to be measured too where a call is short and nothing is
     /// compared.
     #[serde(default)]
     beside: Option<SavedSubject>,
@@ -83,12 +85,12 @@ pub(super) struct RunPlan {
 impl RunStudy {
     /// Of a snippet, with an executor of this machine. `repro` is the command that repeats it.
     pub fn new(
-        subject: &Subject,
+        subject: &RunSubject,
         plan: Plan,
         asked: Precision,
         machine: &Machine,
         repro: String,
-        open: Open,
+        open: ExecutorOpener,
     ) -> RunStudy {
         let (cpu, cpu_model) = (machine.target_cpu(), machine.cpu.name());
         let plan = RunPlan {
@@ -104,24 +106,24 @@ impl RunStudy {
             cpu_model,
             repro,
         };
-        RunStudy::of(plan, open)
+        RunStudy::from_plan(plan, open)
     }
 
     /// The same beside another subject, and the difference of the two.
-    pub fn versus(mut self, other: Option<&Subject>) -> RunStudy {
+    pub fn with_other_variant(mut self, other: Option<&RunSubject>) -> RunStudy {
         self.plan.versus = other.map(SavedSubject::from);
         self
     }
 
     /// The same with the readings of one more layout, where they are wanted.
-    pub fn with_counts(mut self, wanted: bool) -> RunStudy {
+    pub fn with_raw_readings(mut self, wanted: bool) -> RunStudy {
         self.plan.counts = wanted;
         self
     }
 
     /// The same where each call of a function waits for something, as its snippets say, and beside it, where a call is
-    /// short, calls that wait for what [`Serialized::beside`] says.
-    pub fn with_serialized(mut self, serialized: Option<Serialized>, beside: Option<&Subject>) -> RunStudy {
+    /// short, calls that wait for what [`SerializedBy::counterpart_of`] says.
+    pub fn with_serialized(mut self, serialized: Option<SerializedBy>, beside: Option<&RunSubject>) -> RunStudy {
         self.plan.serialized = serialized;
         self.plan.beside = beside.map(SavedSubject::from);
         self
@@ -129,18 +131,18 @@ impl RunStudy {
 
     /// The same within half the time: one of two passes, from 0, which have layouts of their own and, of a function, begin with
     /// other addresses.
-    pub(super) fn half(&self, pass: usize) -> RunStudy {
+    pub(super) fn half_for_pass(&self, pass: usize) -> RunStudy {
         let mut saved = self.plan.clone();
         let Plan { budget, layouts, layouts_most, seed, .. } = &mut saved.plan;
         *budget /= 2;
         *layouts = layouts.div_ceil(2);
         *layouts_most = layouts_most.div_ceil(2).max(*layouts);
         if pass > 0 {
-            *seed = mix(*seed, pass as u64);
+            *seed = mix_seeds(*seed, pass as u64);
             let subjects = [Some(&mut saved.subject), saved.versus.as_mut(), saved.beside.as_mut()];
-            subjects.into_iter().flatten().for_each(SavedSubject::begin_in_the_middle);
+            subjects.into_iter().flatten().for_each(SavedSubject::rotate_addresses);
         }
-        RunStudy::of(saved, closed())
+        RunStudy::from_plan(saved, failing_opener())
     }
 
     /// The same where a function of this name runs before each call, as its snippets say.
@@ -150,54 +152,54 @@ impl RunStudy {
     }
 
     /// Whether the readings of one more layout are wanted.
-    pub fn has_counts(&self) -> bool {
+    pub fn wants_raw_readings(&self) -> bool {
         self.plan.counts
     }
 
-    fn of(plan: RunPlan, open: Open) -> RunStudy {
-        RunStudy { plan, open, run: None, found: None, fault: None, lock: None }
+    fn from_plan(plan: RunPlan, open: ExecutorOpener) -> RunStudy {
+        RunStudy { plan, open, run: None, record: None, fault: None, lock: None }
     }
 
     /// What decides its course.
-    pub(super) fn saved(&self) -> &RunPlan {
+    pub(super) fn saved_plan(&self) -> &RunPlan {
         &self.plan
     }
 
     /// The run of a plan that may come from anywhere.
-    pub(super) fn restored(plan: RunPlan) -> Result<RunStudy, ContainerError> {
-        if let Some(field) = plan.plan.unsound() {
-            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
+    pub(super) fn from_saved_plan(plan: RunPlan) -> Result<RunStudy, ContainerError> {
+        if let Some(field) = plan.plan.find_unsound_field() {
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
         }
-        plan.beside.as_ref().map(SavedSubject::subject).transpose()?;
-        let study = RunStudy::of(plan, closed());
+        plan.beside.as_ref().map(SavedSubject::to_subject).transpose()?;
+        let study = RunStudy::from_plan(plan, failing_opener());
         let subjects = study.subjects()?;
         for snippet in subjects.iter().flat_map(|subject| &subject.instances) {
-            if study.how().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
-                return Err(ContainerError::fact("plan.unit", "it is out of its range"));
+            if study.measurement_plan().unit.unwrap_or(1).saturating_mul(snippet.code().len()) > CODE_MOST {
+                return Err(ContainerError::damaged_fact("plan.unit", "it is out of its range"));
             }
         }
         Ok(study)
     }
 
     /// Measures with an executor that is open.
-    pub(super) fn measured(
+    pub(super) fn measure_with(
         &mut self,
         executor: &mut dyn Executor,
-        answers: &Answers,
-        follow: &mut dyn Follow,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
     ) -> Result<RunRecord, Error> {
-        let result = self.all(executor, answers, follow);
+        let result = self.measure_subjects(executor, answers, follow);
         self.fault = executor.last_fault().cloned();
         Ok(RunRecord { repro: self.plan.repro.clone(), ..result? })
     }
 
     /// Whether a call of a function is measured, which lives in a library.
-    pub fn is_of_function(&self) -> bool {
-        self.plan.subject.is_of_function()
+    pub fn is_function_call(&self) -> bool {
+        self.plan.subject.is_function_call()
     }
 
     /// How it is measured.
-    pub fn how(&self) -> &Plan {
+    pub fn measurement_plan(&self) -> &Plan {
         &self.plan.plan
     }
 
@@ -207,7 +209,7 @@ impl RunStudy {
     }
 
     /// The precision without which the result is too noisy.
-    pub fn asked(&self) -> Precision {
+    pub fn required_precision(&self) -> Precision {
         self.plan.asked
     }
 
@@ -216,21 +218,21 @@ impl RunStudy {
     /// # Errors
     ///
     /// Where a manifest does not hold its code.
-    pub fn subjects(&self) -> Result<Vec<Subject>, ContainerError> {
+    pub fn subjects(&self) -> Result<Vec<RunSubject>, ContainerError> {
         [Some(&self.plan.subject), self.plan.versus.as_ref()]
             .into_iter()
             .flatten()
-            .map(SavedSubject::subject)
+            .map(SavedSubject::to_subject)
             .collect()
     }
 
     /// What a call costs that waits for something else, where a call is short.
-    fn cost_beside(
+    fn measure_counterpart(
         &self,
-        run: &Run,
+        run: &RunOutcome,
         executor: &mut dyn Executor,
-        answers: &Answers,
-        follow: &mut dyn Follow,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
     ) -> Result<Option<Quantity>, Error> {
         let RunPlan { plan, beside, versus, .. } = &self.plan;
         let one_cost = versus.is_some() || plan.cold.is_any();
@@ -238,42 +240,42 @@ impl RunStudy {
         if run.cost().is_none_or(|cost| cost.value > SHORT_CYCLES) {
             return Ok(None);
         }
-        let question = Asked::of([beside.subject().map_err(no_code)?]).question();
+        let question = SubjectCosts::from_subjects([beside.to_subject().map_err(missing_code_error)?]).to_question();
         let Acquisition { training, warm_up, .. } = &*run.measurement.acquisition;
         // Where training changes nothing it need not be tried again.
         let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };
         let plan = Plan { warm_up, ..plan.clone() };
-        let watch = &mut |standing| tell(standing, follow);
-        let runs = run_all(answers, executor, &question, &plan, self.plan.asked, watch)?;
+        let watch = &mut |standing| report_progress(standing, follow);
+        let runs = run_question(answers, executor, &question, &plan, self.plan.asked, watch)?;
         let cost = runs[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles).at_least_zero());
         Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
     }
 
-    fn all(
+    fn measure_subjects(
         &mut self,
         executor: &mut dyn Executor,
-        answers: &Answers,
-        follow: &mut dyn Follow,
+        answers: &MachineAnswers,
+        follow: &mut dyn StudyFollower,
     ) -> Result<RunRecord, Error> {
         let RunPlan { plan, cpu, cpu_model, .. } = &self.plan;
-        let subjects = self.subjects().map_err(no_code)?;
+        let subjects = self.subjects().map_err(missing_code_error)?;
         for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
             snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
         }
-        let asked = Asked::of(subjects);
-        let question = if self.plan.versus.is_some() { asked.compared() } else { asked.question() };
-        let watch = &mut |standing| tell(standing, follow);
-        let runs = run_all(answers, executor, &question, plan, self.plan.asked, watch)?;
+        let asked = SubjectCosts::from_subjects(subjects);
+        let question = if self.plan.versus.is_some() { asked.to_comparison_question() } else { asked.to_question() };
+        let watch = &mut |standing| report_progress(standing, follow);
+        let runs = run_question(answers, executor, &question, plan, self.plan.asked, watch)?;
         let facts = |run: usize| {
             let (snippet, _) = asked.subjects[run].weights().next().expect("a subject has a snippet");
             let snippet = &question.snippets()[snippet][0];
-            Facts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
+            RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
         };
-        let is_of_function = self.is_of_function();
+        let is_of_function = self.is_function_call();
         let record_of = |run: usize| {
-            let mut record = runs[run].record(&facts(run));
+            let mut record = runs[run].to_record(&facts(run));
             if is_of_function {
-                record.not_negative();
+                record.clamp_costs_to_zero();
             }
             record
         };
@@ -285,24 +287,24 @@ impl RunStudy {
             Some(Quantity::new(estimate.cost, Unit::CoreCycles))
         });
         if let [one, other, difference] = &runs[..] {
-            record.versus = Some(versus([one, other, difference], &record_of(1)));
+            record.versus = Some(compare_variants([one, other, difference], &record_of(1)));
             record.caveats.extend(further_caveats(&record.caveats, other));
         }
         record.serialized = self.plan.serialized;
         record.setup = self.plan.setup.clone();
         if is_of_function {
-            record.name_costs(self.cost_beside(&runs[0], executor, answers, follow)?);
+            record.assign_call_costs(self.measure_counterpart(&runs[0], executor, answers, follow)?);
         }
         if self.plan.counts {
             let acquisition = &runs[0].measurement.acquisition;
-            record.counts = Some(counts(executor, &question, plan, acquisition)?);
+            record.counts = Some(take_raw_readings(executor, &question, plan, acquisition)?);
         }
         self.run = runs.into_iter().next();
         Ok(record)
     }
 }
 
-fn no_code(error: ContainerError) -> RunError {
+fn missing_code_error(error: ContainerError) -> RunError {
     RunError::Replay { how: error.to_string() }
 }
 
@@ -310,11 +312,11 @@ fn no_code(error: ContainerError) -> RunError {
 const LONG_S: f64 = 2.0;
 
 /// Tells how far a measurement has come that takes long. It has no part to end after.
-fn tell(standing: Standing, follow: &mut dyn Follow) {
-    if standing.seconds() >= LONG_S {
-        let Standing { done, total, .. } = standing;
-        let message = format!("{total} layouts, about {:.0} s", standing.seconds());
-        let _ = follow.progress(Progress { done: done as u64, total: total as u64, message });
+fn report_progress(standing: MeasurementProgress, follow: &mut dyn StudyFollower) {
+    if standing.total_seconds() >= LONG_S {
+        let MeasurementProgress { done, total, .. } = standing;
+        let message = format!("{total} layouts, about {:.0} s", standing.total_seconds());
+        let _ = follow.report_progress(StudyProgress { done: done as u64, total: total as u64, message });
     }
 }
 
@@ -324,21 +326,21 @@ impl Study for RunStudy {
     }
 
     fn plan(&self) -> io::Result<Value> {
-        plain(&self.plan)
+        to_json_value(&self.plan)
     }
 
-    fn restore(container: &Container) -> Result<RunStudy, ContainerError> {
+    fn restore(container: &EvidenceContainer) -> Result<RunStudy, ContainerError> {
         container.require_finished()?;
-        RunStudy::restored(container.facts()?)
+        RunStudy::from_saved_plan(container.facts()?)
     }
 
-    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
-        let mut executor = answers.executor(|| (self.open)())?;
-        let result = self.measured(executor.as_mut(), answers, follow);
+    fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
+        let mut executor = answers.open_executor(|| (self.open)())?;
+        let result = self.measure_with(executor.as_mut(), answers, follow);
         self.lock = executor.lock_state().cloned();
         let record = result?;
-        going(follow.record(Record::new(NAME, &record)))?;
-        self.found = Some(record);
+        check_stop(follow.accept_record(ResultRecord::new(NAME, &record)))?;
+        self.record = Some(record);
         Ok(())
     }
 

@@ -2,12 +2,14 @@
 
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
-use cyclescope_measure::result::caveat::{Code, caveats};
+use cyclescope_measure::result::caveat::{CaveatKind, find_caveats};
 use cyclescope_measure::{
-    Acquisition, Lengthen, Measurement, Plan, Precision, Question, Standing, measure, measure_watched, modes,
+    Acquisition, CostMeasurement, CostQuestion, LengthenBy, MeasurementProgress, Plan, Precision, measure_cost,
+    measure_with_progress, modes,
 };
 use cyclescope_sim::{
-    Buffer, Fault, Frequency, LayoutEffects, Learning, Mode, Scenario, Simulated, Training,
+    Scenario, SimulatedBuffer, SimulatedExecutor, SimulatedFault, SimulatedFrequency, SimulatedLayoutEffects,
+    SimulatedLearning, SimulatedMode, SimulatedTraining,
 };
 use std::time::Duration;
 
@@ -33,36 +35,36 @@ fn snippet() -> Snippet {
     Snippet::new(vec![0x0f, 0x0b], Vec::new(), "simulated")
 }
 
-fn run(scenario: Scenario, plan: &Plan) -> Measurement {
-    measure(&mut Simulated::new(scenario, 7), &snippet(), plan).unwrap()
+fn run(scenario: Scenario, plan: &Plan) -> CostMeasurement {
+    measure_cost(&mut SimulatedExecutor::new(scenario, 7), &snippet(), plan).unwrap()
 }
 
-fn codes(measurement: &Measurement) -> Vec<Code> {
-    caveats(measurement, PRECISION).iter().map(|caveat| caveat.code).collect()
+fn codes(measurement: &CostMeasurement) -> Vec<CaveatKind> {
+    find_caveats(measurement, PRECISION).iter().map(|caveat| caveat.code).collect()
 }
 
 #[test]
 fn a_buffer_longer_than_the_first_body_is_outgrown() {
-    let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
+    let buffer = Some(SimulatedBuffer { copies: 330.0, cost: 1.87 });
     let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &plan());
     let cost = result.estimate.as_ref().unwrap().cost;
     assert!(result.acquisition.units[0] >= 400, "u = {}", result.acquisition.units[0]);
     assert!(cost.contains(41.8) && cost.half_width() < 0.3, "{cost:?}");
-    assert!(!codes(&result).contains(&Code::Nonlinear));
+    assert!(!codes(&result).contains(&CaveatKind::Nonlinear));
 }
 
 #[test]
 fn a_cost_that_is_never_proportional_is_refused() {
-    let buffer = Some(Buffer { copies: 330.0, cost: 1.87 });
+    let buffer = Some(SimulatedBuffer { copies: 330.0, cost: 1.87 });
     let fixed = Plan { unit: Some(100), ..plan() };
     let result = run(Scenario { cost: 41.8, buffer, ..Scenario::default() }, &fixed);
-    assert!(!result.linear && codes(&result).contains(&Code::Nonlinear));
+    assert!(!result.linear && codes(&result).contains(&CaveatKind::Nonlinear));
 }
 
 #[test]
 fn predictors_are_given_time_to_learn() {
     // Twenty calls of each body are slower, and longer bodies by more: what is learnt is learnt for each copy.
-    let training = Training { calls: 20, extra: 900.0 };
+    let training = SimulatedTraining { calls: 20, extra: 900.0 };
     let scenario = Scenario { training, ..Scenario::default() };
     let truth = scenario.cost;
     let result = run(scenario, &plan());
@@ -70,23 +72,22 @@ fn predictors_are_given_time_to_learn() {
 }
 
 /// Sixteen layouts of a function of 2 000 cycles on a machine that knows it after a number of calls.
-fn learnt(learning: Option<Learning>, seed: u64) -> Measurement {
+fn learnt(learning: Option<SimulatedLearning>, seed: u64) -> CostMeasurement {
     learnt_on(Scenario { learning, ..Scenario::default() }, seed).unwrap()
 }
 
-fn learnt_on(scenario: Scenario, seed: u64) -> Result<Measurement, RunError> {
+fn learnt_on(scenario: Scenario, seed: u64) -> Result<CostMeasurement, RunError> {
     let scenario = Scenario { cost: 2000.0, ..scenario };
-    let (lengthen, budget) = (Lengthen::Iterations, Duration::from_millis(640));
+    let (lengthen, budget) = (LengthenBy::Iterations, Duration::from_millis(640));
     let plan = Plan { lengthen, budget, layouts_most: 64, ..plan() };
-    measure(&mut Simulated::new(scenario, seed), &snippet(), &plan)
+    measure_cost(&mut SimulatedExecutor::new(scenario, seed), &snippet(), &plan)
 }
 
 #[test]
 fn a_function_whose_predictors_learn_slowly_is_trained() {
-    for (repeats, seed) in
-        [20_000.0, 100_000.0].into_iter().flat_map(|repeats| (0..8).map(move |seed| (repeats, seed)))
+    for (repeats, seed) in [20_000.0, 100_000.0].into_iter().flat_map(|repeats| (0..8).map(move |seed| (repeats, seed)))
     {
-        let result = learnt(Some(Learning { repeats, saving: 0.2 }), seed);
+        let result = learnt(Some(SimulatedLearning { repeats, saving: 0.2 }), seed);
         let cost = result.estimate.as_ref().unwrap().cost;
         assert!(result.acquisition.training.is_some_and(|calls| calls > 100_000));
         assert!(cost.contains(1600.0) && cost.half_width() < 20.0, "{repeats} {seed} {cost:?}");
@@ -96,8 +97,11 @@ fn a_function_whose_predictors_learn_slowly_is_trained() {
 #[test]
 fn a_function_that_training_does_not_change_is_not_trained() {
     // None to learn, learnt at once, and learnt later than any training.
-    let never =
-        [None, Some(Learning { repeats: 1.0, saving: 0.2 }), Some(Learning { repeats: 1e9, saving: 0.2 })];
+    let never = [
+        None,
+        Some(SimulatedLearning { repeats: 1.0, saving: 0.2 }),
+        Some(SimulatedLearning { repeats: 1e9, saving: 0.2 }),
+    ];
     for (learning, cost) in never.into_iter().zip([2000.0, 1600.0, 2000.0]) {
         let result = learnt(learning, 3);
         assert_eq!(result.acquisition.training, None, "{learning:?}");
@@ -107,7 +111,7 @@ fn a_function_that_training_does_not_change_is_not_trained() {
 
 #[test]
 fn a_function_that_training_makes_slower_is_measured_without() {
-    let result = learnt(Some(Learning { repeats: 200_000.0, saving: -0.1 }), 3);
+    let result = learnt(Some(SimulatedLearning { repeats: 200_000.0, saving: -0.1 }), 3);
     assert_eq!(result.acquisition.training, None);
     assert!(result.untrained.is_none() && result.estimate.unwrap().cost.contains(2000.0));
 }
@@ -115,18 +119,18 @@ fn a_function_that_training_makes_slower_is_measured_without() {
 #[test]
 fn a_function_that_fails_in_training_is_measured_without() {
     let error = RunError::Hung { deadline_ms: 7 };
-    let learning = Some(Learning { repeats: 200_000.0, saving: 0.2 });
+    let learning = Some(SimulatedLearning { repeats: 200_000.0, saving: 0.2 });
     let runs = (17..100).filter_map(|after| {
-        let fault = Some(Fault { after, error: error.clone() });
+        let fault = Some(SimulatedFault { after, error: error.clone() });
         learnt_on(Scenario { learning, fault, ..Scenario::default() }, 3).ok()
     });
     // In the trial, which has seventeen batches for each layout, and in the layouts after it.
-    let failed: Vec<Measurement> = runs.filter(|run| run.untrainable.is_some()).collect();
+    let failed: Vec<CostMeasurement> = runs.filter(|run| run.untrainable.is_some()).collect();
     assert!(failed.len() >= 30, "{}", failed.len());
     for run in failed {
         assert!(run.estimate.as_ref().is_some_and(|found| found.cost.contains(2000.0)));
         assert_eq!((&run.untrainable, run.acquisition.training), (&Some(error.clone()), None));
-        assert!(codes(&run).contains(&Code::NotTrained));
+        assert!(codes(&run).contains(&CaveatKind::NotTrained));
     }
 }
 
@@ -134,9 +138,9 @@ fn a_function_that_fails_in_training_is_measured_without() {
 fn what_differs_between_measurements_is_inside_a_functions_interval() {
     const RUNS: u64 = 60;
     let holds = |seed: &u64| {
-        let scenario = Scenario { cost: 2000.0, between: 0.003, ..Scenario::default() };
-        let plan = Plan { lengthen: Lengthen::Iterations, ..plan() };
-        let found = measure(&mut Simulated::new(scenario, *seed), &snippet(), &plan).unwrap();
+        let scenario = Scenario { cost: 2000.0, machine_spread: 0.003, ..Scenario::default() };
+        let plan = Plan { lengthen: LengthenBy::Iterations, ..plan() };
+        let found = measure_cost(&mut SimulatedExecutor::new(scenario, *seed), &snippet(), &plan).unwrap();
         found.estimate.unwrap().cost.contains(2000.0)
     };
     let held = (0..RUNS).filter(holds).count();
@@ -149,11 +153,11 @@ fn layouts_are_added_until_the_interval_is_narrow() {
     let scenario = Scenario { step: 100, ..Scenario::default() };
     let result = run(scenario.clone(), &Plan { step: 100.0, layouts_most: 4096, ..plan() });
     assert!(result.acquisition.layouts.len() > 16);
-    assert!(!codes(&result).contains(&Code::IntervalNotReached));
+    assert!(!codes(&result).contains(&CaveatKind::IntervalNotReached));
     let few = Plan { step: 100.0, layouts_most: 16, ..plan() };
     let result = run(scenario, &few);
     assert_eq!(result.acquisition.layouts.len(), 16);
-    assert!(codes(&result).contains(&Code::IntervalNotReached));
+    assert!(codes(&result).contains(&CaveatKind::IntervalNotReached));
 }
 
 /// What the first accesses find is what the init code left, and no cost of a walk.
@@ -163,14 +167,12 @@ fn what_init_code_wrote_is_walked_through_many_times() {
     let laps = |snippet: &str, stores: usize, plan: &Plan| {
         let init = parsed("mov [r14], rax").repeat(stores);
         let snippet = Snippet::new(parsed(snippet), init, "simulated");
-        let result = measure(&mut Simulated::new(Scenario::default(), 7), &snippet, plan).unwrap();
+        let result = measure_cost(&mut SimulatedExecutor::new(Scenario::default(), 7), &snippet, plan).unwrap();
         let Acquisition { units, shape, .. } = &*result.acquisition;
         (units[0] as u64 * shape.loop_count) as f64 / stores as f64
     };
     let chase = "mov r14, [r14]";
-    assert!(
-        laps(chase, 2048, &plan()) >= 4.0 && laps("add rax, [r14]; add rbx, [r14]", 2048, &plan()) >= 2.0
-    );
+    assert!(laps(chase, 2048, &plan()) >= 4.0 && laps("add rax, [r14]; add rbx, [r14]", 2048, &plan()) >= 2.0);
     // Copies that do not read it, that the loop's register is in, or whose number is given.
     assert!(laps("imul rax, rax", 2048, &plan()) < 1.0);
     assert!(laps("mov r15, [r14]", 2048, &plan()) < 3.0);
@@ -188,11 +190,11 @@ fn a_budget_of_nothing_still_gives_some_layouts() {
 #[test]
 fn a_long_measurement_tells_beforehand_how_long_it_takes() {
     let told = |cost| {
-        let mut executor = Simulated::new(Scenario { cost, ..Scenario::default() }, 7);
+        let mut executor = SimulatedExecutor::new(Scenario { cost, ..Scenario::default() }, 7);
         let plan = Plan { budget: Duration::from_millis(160), ..plan() };
         let mut told = Vec::new();
-        let watch = &mut |standing: Standing| told.push(standing);
-        measure_watched(&mut executor, &Question::of(snippet()), &plan, watch).unwrap();
+        let watch = &mut |standing: MeasurementProgress| told.push(standing);
+        measure_with_progress(&mut executor, &CostQuestion::from_snippet(snippet()), &plan, watch).unwrap();
         told
     };
     let long = told(3e7);
@@ -203,8 +205,8 @@ fn a_long_measurement_tells_beforehand_how_long_it_takes() {
     let least = f64::from(3 + plan().rounds_least) * 7.0 * 3e7 / 5e9;
     let most = f64::from(3 + plan().rounds) * 7.0 * 3e7 / 2e9;
     assert!((least..most).contains(&long[0].layout_s), "{least} to {most}: {:?}", long[0]);
-    assert_eq!(long[0].seconds(), long[0].total as f64 * long[0].layout_s);
-    assert!(told(3.0)[0].seconds() < 0.2);
+    assert_eq!(long[0].total_seconds(), long[0].total as f64 * long[0].layout_s);
+    assert!(told(3.0)[0].total_seconds() < 0.2);
 }
 
 #[test]
@@ -220,16 +222,16 @@ fn the_latency_of_imul_is_found_where_it_is_not_known() {
 #[test]
 fn a_wrong_latency_of_imul_shows() {
     let wrong = Plan { imul_latency: Some(4.0), ..plan() };
-    assert!(codes(&run(Scenario::default(), &wrong)).contains(&Code::RulersDisagree));
+    assert!(codes(&run(Scenario::default(), &wrong)).contains(&CaveatKind::RulersDisagree));
 }
 
 #[test]
 fn rulers_that_disagree_by_more_than_the_interval_give_no_number() {
     let cost = |latency| {
         let plan = Plan { imul_latency: Some(latency), ..plan() };
-        let mut executor = Simulated::new(Scenario::default(), 7);
-        let run = cyclescope_run::run(&mut executor, &snippet(), &plan, PRECISION).unwrap();
-        let told = run.caveats.iter().any(|caveat| caveat.code == Code::RulersDisagree);
+        let mut executor = SimulatedExecutor::new(Scenario::default(), 7);
+        let run = cyclescope_run::run_snippet(&mut executor, &snippet(), &plan, PRECISION).unwrap();
+        let told = run.caveats.iter().any(|caveat| caveat.code == CaveatKind::RulersDisagree);
         assert_eq!(told, run.cost().is_none(), "{latency}: {:?}", run.caveats);
         assert_eq!(told, run.is_noisy(), "{latency}: {:?}", run.caveats);
         run.cost()
@@ -248,11 +250,11 @@ fn the_same_seed_gives_the_same_number() {
 }
 
 /// Caveats of one scenario over some seeds.
-fn caveats_of(scenario: &Scenario, code: Code) -> usize {
+fn caveats_of(scenario: &Scenario, code: CaveatKind) -> usize {
     let found = (0..12).filter(|seed| {
-        let mut executor = Simulated::new(scenario.clone(), 100 + seed);
+        let mut executor = SimulatedExecutor::new(scenario.clone(), 100 + seed);
         let plan = Plan { seed: *seed, step: scenario.step as f64, ..plan() };
-        let result = measure(&mut executor, &snippet(), &plan).unwrap();
+        let result = measure_cost(&mut executor, &snippet(), &plan).unwrap();
         codes(&result).contains(&code)
     });
     found.count()
@@ -260,32 +262,32 @@ fn caveats_of(scenario: &Scenario, code: Code) -> usize {
 
 #[test]
 fn a_frequency_that_the_ruler_follows_is_no_caveat() {
-    let drift = Scenario::preset("drift").unwrap();
-    let jumps = Scenario::preset("jumps").unwrap();
-    let far = Scenario { frequency: Frequency { drift: 0.02, jump_rate: 1e-6 }, ..Scenario::default() };
+    let drift = Scenario::find_preset("drift").unwrap();
+    let jumps = Scenario::find_preset("jumps").unwrap();
+    let far = Scenario { frequency: SimulatedFrequency { drift: 0.02, jump_rate: 1e-6 }, ..Scenario::default() };
     for scenario in [drift, jumps, far] {
         let result = run(scenario.clone(), &plan());
         assert!(result.estimate.unwrap().cost.contains(scenario.cost));
-        assert_eq!(caveats_of(&scenario, Code::FrequencyMoved), 0, "{:?}", scenario.frequency);
+        assert_eq!(caveats_of(&scenario, CaveatKind::FrequencyMoved), 0, "{:?}", scenario.frequency);
     }
 }
 
 #[test]
 fn a_frequency_that_jumps_in_every_round_is_a_caveat() {
-    let frequency = Frequency { drift: 0.0, jump_rate: 2e-4 };
-    assert_eq!(caveats_of(&Scenario { frequency, ..Scenario::default() }, Code::FrequencyMoved), 12);
+    let frequency = SimulatedFrequency { drift: 0.0, jump_rate: 2e-4 };
+    assert_eq!(caveats_of(&Scenario { frequency, ..Scenario::default() }, CaveatKind::FrequencyMoved), 12);
 }
 
 #[test]
 fn a_cost_that_depends_on_the_placement_is_a_caveat_and_noise_is_none() {
-    let layout = LayoutEffects { relative: 0.08, ..LayoutEffects::default() };
+    let layout = SimulatedLayoutEffects { relative: 0.08, ..SimulatedLayoutEffects::default() };
     let placed = Scenario { layout, ..Scenario::default() };
-    assert_eq!(caveats_of(&placed, Code::LayoutDependent), 12);
+    assert_eq!(caveats_of(&placed, CaveatKind::LayoutDependent), 12);
     let noisy = Scenario { step: 100, cost: 0.3, ..Scenario::default() };
-    assert_eq!(caveats_of(&noisy, Code::LayoutDependent), 0);
+    assert_eq!(caveats_of(&noisy, CaveatKind::LayoutDependent), 0);
     let told = |plan: &Plan| {
-        let found = caveats(&run(placed.clone(), plan), PRECISION);
-        found.into_iter().find(|caveat| caveat.code == Code::LayoutDependent).unwrap().text
+        let found = find_caveats(&run(placed.clone(), plan), PRECISION);
+        found.into_iter().find(|caveat| caveat.code == CaveatKind::LayoutDependent).unwrap().text
     };
     let looped = Plan { loop_count: Some(1000), ..plan() };
     assert!(told(&looped).contains("--unroll"), "{}", told(&looped));
@@ -295,12 +297,12 @@ fn a_cost_that_depends_on_the_placement_is_a_caveat_and_noise_is_none() {
 
 #[test]
 fn a_mode_that_the_interval_covers_is_no_caveat() {
-    let mode = Some(Mode { probability: 0.3, factor: 1.3, by_program: false });
-    let layout = LayoutEffects { mode, ..LayoutEffects::default() };
-    assert!(caveats_of(&Scenario { layout, ..Scenario::default() }, Code::TwoModes) >= 11);
+    let mode = Some(SimulatedMode { probability: 0.3, factor: 1.3, by_program: false });
+    let layout = SimulatedLayoutEffects { mode, ..SimulatedLayoutEffects::default() };
+    assert!(caveats_of(&Scenario { layout, ..Scenario::default() }, CaveatKind::TwoModes) >= 11);
     let mut result = run(Scenario::default(), &plan());
     let estimate = result.estimate.as_mut().unwrap();
-    let cluster = |share| modes::Mode { cost: estimate.cost, share };
+    let cluster = |share| modes::CostMode { cost: estimate.cost, share };
     estimate.modes = vec![cluster(0.99), cluster(0.01)];
     assert!(codes(&result).is_empty(), "the mean over all layouts is in the interval");
 }
@@ -308,8 +310,8 @@ fn a_mode_that_the_interval_covers_is_no_caveat() {
 #[test]
 fn faults_come_through() {
     let error = RunError::Hung { deadline_ms: 5 };
-    let fault = Some(Fault { after: 1, error: error.clone() });
+    let fault = Some(SimulatedFault { after: 1, error: error.clone() });
     let scenario = Scenario { fault, ..Scenario::default() };
-    let result = measure(&mut Simulated::new(scenario, 7), &snippet(), &plan());
+    let result = measure_cost(&mut SimulatedExecutor::new(scenario, 7), &snippet(), &plan());
     assert_eq!(result.map(|_| ()), Err(error));
 }

@@ -1,6 +1,6 @@
 //! Simulated machines with known true costs: they prove estimators and studies, and test the handling of failures.
 //!
-//! [`Simulated`] runs no code. The cost of a call in core cycles follows from the program's snippet, copies and loop
+//! [`SimulatedExecutor`] runs no code. The cost of a call in core cycles follows from the program's snippet, copies and loop
 //! count and from a [`Scenario`]; simulated time passes accordingly, and the readings are those of a TSC that
 //! counts in steps. Everything is reproducible from the scenario and one seed. Its limits: every disturbance
 //! is independent of the others, a buffer has drained by the next call, and only the snippet under test has
@@ -10,55 +10,57 @@
 
 #![warn(unreachable_pub)]
 
-mod core;
 mod cost;
 mod instrument;
 mod memory;
 mod presets;
 mod scenario;
+mod simulated_core;
 #[cfg(test)]
 mod tests;
 mod timeline;
 
-pub use self::core::{Class, CoreModel, Regime, SimulatedCore};
+pub use self::simulated_core::{CoreModel, RegimeClass, SimulatedCore, SimulatedRegime};
 pub use scenario::{
-    Buffer, Fault, Frequency, Gaps, Hits, LayoutEffects, Learning, Mode, Noise, Scenario, Sibling, Training,
+    Scenario, SimulatedBuffer, SimulatedFault, SimulatedFrequency, SimulatedGaps, SimulatedHits,
+    SimulatedLayoutEffects, SimulatedLearning, SimulatedMode, SimulatedNoise, SimulatedSibling, SimulatedTraining,
 };
 
-use cost::Body;
+use cost::PlacedBody;
 use cyclescope_code::context::AREA_REGISTERS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_core::machine::given::GivenMachine;
-use cyclescope_core::machine::tsc::GivenTsc;
-use cyclescope_core::random::{Random, mix};
+use cyclescope_core::machine::machine_parameters::MachineParameters;
+use cyclescope_core::machine::tsc::TscParameters;
+use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::Hertz;
 use cyclescope_exec::{
-    Batch, Capabilities, CycleCounter, Executor, Layout, PlacedArea, Ring, Room, Sample, Timing,
+    Batch, Capabilities, CounterAvailability, Executor, ExecutorMemory, Layout, PlacedArea, PrivilegeRing, Sample,
+    TimingOrigin,
 };
-use instrument::Instrument;
+use instrument::SimulatedInstrument;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
-use timeline::Kind;
+use timeline::SimulatedWorkKind;
 
 /// Bytes of the simulated code arena.
-const ARENA: usize = 1 << 20;
+const ARENA_BYTES: usize = 1 << 20;
 /// Bytes of each simulated memory area, of which only addresses are used: the size of the user executor's areas.
-const AREA: usize = 1 << 20;
+const AREA_BYTES: usize = 1 << 20;
 
 /// Capabilities of a simulated executor: each timing method reads the simulated TSC, without its real requirements.
-fn capabilities() -> Capabilities {
+fn simulated_capabilities() -> Capabilities {
     Capabilities {
         executor: "simulated",
-        ring: Ring::Three,
-        timing: Timing::Simulated,
+        ring: PrivilegeRing::Three,
+        timing: TimingOrigin::Simulated,
         library: Ok(()),
         control_registers: Ok(()),
-        cycle_counter: CycleCounter::Offered,
+        cycle_counter: CounterAvailability::Offered,
         aperf: Fact::Known(false),
-        room: Fact::Known(Room { arena: ARENA, areas: vec![AREA; AREA_REGISTERS.len()] }),
+        room: Fact::Known(ExecutorMemory { arena: ARENA_BYTES, areas: vec![AREA_BYTES; AREA_REGISTERS.len()] }),
     }
 }
 
@@ -67,16 +69,16 @@ fn capabilities() -> Capabilities {
 struct LazyMachine(OnceLock<Machine>);
 
 impl LazyMachine {
-    fn get(&self, scenario: &Scenario, imul_latency: u32) -> &Machine {
-        let tsc = GivenTsc { rate: Hertz(scenario.hertz), step: scenario.step as f64 };
-        self.0.get_or_init(|| GivenMachine { tsc, imul_latency: Some(imul_latency) }.into())
+    fn machine_for(&self, scenario: &Scenario, imul_latency: u32) -> &Machine {
+        let tsc = TscParameters { rate: Hertz(scenario.hertz), step: scenario.step as f64 };
+        self.0.get_or_init(|| MachineParameters { tsc, imul_latency: Some(imul_latency) }.into())
     }
 }
 
 /// A simulated machine as an executor.
 #[derive(Debug, Clone)]
-pub struct Simulated {
-    instrument: Instrument,
+pub struct SimulatedExecutor {
+    instrument: SimulatedInstrument,
     seed: u64,
     batches: u32,
     capabilities: Capabilities,
@@ -89,16 +91,16 @@ pub struct Simulated {
     factor: f64,
 }
 
-impl Simulated {
+impl SimulatedExecutor {
     /// The machine of a scenario. The seed decides on everything random, layout effects included.
-    pub fn new(scenario: Scenario, seed: u64) -> Simulated {
-        let mut workers = Random::new(mix(seed, 3));
-        let factor = 1.0 + scenario.between * workers.normal();
-        Simulated {
-            instrument: Instrument::new(scenario, seed),
+    pub fn new(scenario: Scenario, seed: u64) -> SimulatedExecutor {
+        let mut workers = Random::new(mix_seeds(seed, 3));
+        let factor = 1.0 + scenario.machine_spread * workers.normal();
+        SimulatedExecutor {
+            instrument: SimulatedInstrument::new(scenario, seed),
             seed,
             batches: 0,
-            capabilities: capabilities(),
+            capabilities: simulated_capabilities(),
             machine: LazyMachine::default(),
             areas: Vec::new(),
             unlearnt: BTreeMap::new(),
@@ -112,7 +114,7 @@ impl Simulated {
         self.instrument.scenario()
     }
 
-    fn call(&mut self, body: &mut Body, loop_count: u64, delays: &mut Random) -> Sample {
+    fn call_body(&mut self, body: &mut PlacedBody, loop_count: u64, delays: &mut Random) -> Sample {
         let scenario = self.instrument.scenario();
         let mut fixed = scenario.overhead + body.boundary;
         if body.calls < scenario.training.calls {
@@ -120,40 +122,34 @@ impl Simulated {
             fixed += scenario.training.extra * left / f64::from(scenario.training.calls);
             body.calls += 1;
         }
-        let cycles = body.cycles(scenario, loop_count) * self.share_of(body, loop_count);
-        self.instrument.sample(fixed, cycles, body.kind, delays)
+        let cycles = body.body_cycles(scenario, loop_count) * self.cost_factor(body, loop_count);
+        self.instrument.sample_call(fixed, cycles, body.kind, delays)
     }
 
     /// The share of its usual cost that a body has in this worker on this machine.
-    fn share_of(&mut self, body: &Body, loop_count: u64) -> f64 {
-        if body.kind != Kind::Snippet {
+    fn cost_factor(&mut self, body: &PlacedBody, loop_count: u64) -> f64 {
+        if body.kind != SimulatedWorkKind::Snippet {
             return 1.0;
         }
         let Some(learning) = self.instrument.scenario().learning else { return self.factor };
         let workers = &mut self.workers;
-        let draw = || -learning.repeats * (1.0 - workers.unit()).ln();
+        let draw = || -learning.repeats * (1.0 - workers.uniform()).ln();
         let left = self.unlearnt.entry(body.snippet).or_insert_with(draw);
-        *left -= body.repeats(loop_count);
+        *left -= body.snippet_repeats(loop_count);
         self.factor * if *left < 0.0 { 1.0 - learning.saving } else { 1.0 }
     }
 
-    fn run_layout(
-        &mut self,
-        batch: &Batch,
-        layout: &Layout,
-        samples: &mut Vec<Sample>,
-        deadline: f64,
-    ) -> bool {
-        let mut bodies = cost::bodies(self.instrument.scenario(), batch, layout, self.seed);
+    fn run_layout(&mut self, batch: &Batch, layout: &Layout, samples: &mut Vec<Sample>, deadline: f64) -> bool {
+        let mut bodies = cost::place_bodies(self.instrument.scenario(), batch, layout, self.seed);
         let mut delays = Random::new(layout.seed);
         for round in 0..batch.warm_up + batch.rounds {
             for call in &layout.round {
-                let sample = self.call(&mut bodies[call.place], call.loop_count, &mut delays);
+                let sample = self.call_body(&mut bodies[call.place], call.loop_count, &mut delays);
                 if round >= batch.warm_up {
                     samples.push(sample);
                 }
             }
-            if self.instrument.now() > deadline {
+            if self.instrument.ticks_now() > deadline {
                 return false;
             }
         }
@@ -161,13 +157,13 @@ impl Simulated {
     }
 }
 
-impl Executor for Simulated {
+impl Executor for SimulatedExecutor {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
     fn machine(&self) -> &Machine {
-        self.machine.get(self.scenario(), self.scenario().imul_latency)
+        self.machine.machine_for(self.scenario(), self.scenario().imul_latency)
     }
 
     /// # Panics
@@ -180,11 +176,11 @@ impl Executor for Simulated {
             return Err(fault.error.clone());
         }
         self.batches += 1;
-        self.areas = memory::place(&batch.memory).map_err(RunError::BadBatch)?;
-        let deadline = self.instrument.now() + batch.deadline.as_secs_f64() * scenario.hertz;
+        self.areas = memory::place_areas(&batch.memory).map_err(RunError::BadBatch)?;
+        let deadline = self.instrument.ticks_now() + batch.deadline.as_secs_f64() * scenario.hertz;
         let mut samples = Vec::with_capacity(batch.rounds as usize * batch.calls());
         for layout in &batch.layouts {
-            check_places(batch, layout);
+            check_program_places(batch, layout);
             samples.clear();
             if !self.run_layout(batch, layout, &mut samples, deadline) {
                 return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
@@ -194,11 +190,11 @@ impl Executor for Simulated {
         Ok(())
     }
 
-    fn renew(&mut self) {
+    fn renew_process(&mut self) {
         self.unlearnt.clear();
     }
 
-    fn areas(&self) -> Vec<PlacedArea> {
+    fn placed_areas(&self) -> Vec<PlacedArea> {
         self.areas.clone()
     }
 
@@ -211,7 +207,7 @@ impl Executor for Simulated {
     }
 }
 
-fn check_places(batch: &Batch, layout: &Layout) {
+fn check_program_places(batch: &Batch, layout: &Layout) {
     let mut places: Vec<_> = layout
         .code
         .iter()
@@ -219,6 +215,6 @@ fn check_places(batch: &Batch, layout: &Layout) {
         .collect();
     places.sort_unstable();
     let apart = places.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-    let inside = places.last().is_none_or(|last| last.1 <= ARENA);
+    let inside = places.last().is_none_or(|last| last.1 <= ARENA_BYTES);
     assert!(apart && inside, "programs overlap or leave the arena: {places:?}");
 }

@@ -40,35 +40,35 @@ pub struct Scenario {
     /// Smallest duration of a loop's iteration in core cycles; shorter bodies cost no more.
     pub loop_floor: f64,
     /// A buffer that takes the first copies of a snippet at a lower cost.
-    pub buffer: Option<Buffer>,
+    pub buffer: Option<SimulatedBuffer>,
     /// Effect of code placement on a snippet's cost.
-    pub layout: LayoutEffects,
+    pub layout: SimulatedLayoutEffects,
     /// The first calls of each program in each layout are slower.
-    pub training: Training,
+    pub training: SimulatedTraining,
     /// Predictors that learn a snippet late, and forget it with the worker's process.
-    pub learning: Option<Learning>,
+    pub learning: Option<SimulatedLearning>,
     /// Standard deviation of a factor around 1 on the snippet's cost, which is another one on each simulated machine.
-    pub between: f64,
+    pub machine_spread: f64,
     /// Changes of the core's frequency.
-    pub frequency: Frequency,
+    pub frequency: SimulatedFrequency,
     /// Interrupts.
-    pub interrupts: Gaps,
+    pub interrupts: SimulatedGaps,
     /// Time that the hypervisor gives to others.
-    pub steal: Gaps,
+    pub steal: SimulatedGaps,
     /// Disturbances of ruler calls alone.
-    pub ruler_hits: Hits,
+    pub ruler_hits: SimulatedHits,
     /// A busy sibling on the same core.
-    pub sibling: Option<Sibling>,
+    pub sibling: Option<SimulatedSibling>,
     /// Ticks that are added to each call.
-    pub noise: Noise,
+    pub noise: SimulatedNoise,
     /// A batch that fails.
-    pub fault: Option<Fault>,
+    pub fault: Option<SimulatedFault>,
 }
 
 /// Copies that a buffer takes at a lower cost, such as non-temporal stores: `movnti` costs 1.87 cycles up to
 /// 40 copies, then 41.8. The buffer is empty again at the next call.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Buffer {
+pub struct SimulatedBuffer {
     /// Copies that fit.
     pub copies: f64,
     /// Core cycles of a copy that fits.
@@ -77,18 +77,18 @@ pub struct Buffer {
 
 /// Effects of code placement. The effect of a layout is the same each time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct LayoutEffects {
+pub struct SimulatedLayoutEffects {
     /// Standard deviation of a factor around 1 on the snippet's cost.
     pub relative: f64,
     /// Standard deviation of the change of each copy's cost, in core cycles.
     pub absolute: f64,
     /// A second scheduling mode.
-    pub mode: Option<Mode>,
+    pub mode: Option<SimulatedMode>,
 }
 
 /// A scheduling mode that some layouts fall into.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mode {
+pub struct SimulatedMode {
     /// The share of layouts.
     pub probability: f64,
     /// The cost in this mode, divided by the usual cost.
@@ -99,7 +99,7 @@ pub struct Mode {
 
 /// First calls that are slower: predictors and caches train.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Training {
+pub struct SimulatedTraining {
     /// Number of slower calls.
     pub calls: u32,
     /// Core cycles by which the first call is slower; the delay decreases in equal steps.
@@ -108,7 +108,7 @@ pub struct Training {
 
 /// Predictors that learn a snippet's branches at a random time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Learning {
+pub struct SimulatedLearning {
     /// Mean number of repeats after which they have learnt; the numbers have an exponential distribution.
     pub repeats: f64,
     /// The share of the cost that this saves.
@@ -117,7 +117,7 @@ pub struct Learning {
 
 /// Movements of the core's frequency around its nominal value.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Frequency {
+pub struct SimulatedFrequency {
     /// Standard deviation of the relative change within a million ticks: a random walk, held within 10 %.
     pub drift: f64,
     /// Jumps per tick. Each leads to a frequency 5 to 15 % above or below the nominal one.
@@ -126,7 +126,7 @@ pub struct Frequency {
 
 /// Gaps in execution at random times.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Gaps {
+pub struct SimulatedGaps {
     /// Gaps per tick.
     pub rate: f64,
     /// Mean length in ticks; lengths are uniform from a half to one and a half of it.
@@ -135,7 +135,7 @@ pub struct Gaps {
 
 /// Calls that take longer with some probability.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Hits {
+pub struct SimulatedHits {
     /// The probability of each call.
     pub probability: f64,
     /// Mean length in ticks; lengths are uniform from a half to one and a half of it.
@@ -145,7 +145,7 @@ pub struct Hits {
 /// A sibling on the same core that is busy for periods. In these a chain of `add` takes 1 % longer, one of `imul`
 /// 0.4 %, and the width sentinel 50 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sibling {
+pub struct SimulatedSibling {
     /// Mean length of a busy period, in ticks.
     pub busy: f64,
     /// Mean time between two busy periods, in ticks.
@@ -156,7 +156,7 @@ pub struct Sibling {
 
 /// Ticks that are added to each call.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Noise {
+pub enum SimulatedNoise {
     /// None.
     #[default]
     None,
@@ -176,7 +176,7 @@ pub enum Noise {
 
 /// A batch that fails.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fault {
+pub struct SimulatedFault {
     /// Number of batches that succeed before.
     pub after: u32,
     /// The error that later batches return.
@@ -203,16 +203,16 @@ impl Default for Scenario {
             slack: 0.0,
             loop_floor: 0.0,
             buffer: None,
-            layout: LayoutEffects::default(),
-            training: Training::default(),
+            layout: SimulatedLayoutEffects::default(),
+            training: SimulatedTraining::default(),
             learning: None,
-            between: 0.0,
-            frequency: Frequency::default(),
-            interrupts: Gaps::default(),
-            steal: Gaps::default(),
-            ruler_hits: Hits::default(),
+            machine_spread: 0.0,
+            frequency: SimulatedFrequency::default(),
+            interrupts: SimulatedGaps::default(),
+            steal: SimulatedGaps::default(),
+            ruler_hits: SimulatedHits::default(),
             sibling: None,
-            noise: Noise::None,
+            noise: SimulatedNoise::None,
             fault: None,
         }
     }

@@ -2,11 +2,11 @@
 
 use super::*;
 use cyclescope_code::clock;
-use cyclescope_code::context::Element;
+use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::chains;
-use cyclescope_code::program::memory::Memory;
-use cyclescope_code::program::{Program, Recipe, World};
-use cyclescope_exec::{Call, DELAY, Placed};
+use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_code::program::{EntryState, Program, ProgramRecipe};
+use cyclescope_exec::{DEFAULT_DELAY, PlacedProgram, ProgramCall};
 use cyclescope_measure::ruler;
 use std::time::{Duration, Instant};
 
@@ -27,14 +27,14 @@ const PROGRAMS: usize = 8;
 const ITERATIONS: u64 = 20;
 
 fn program(snippet: &[u8], copies: usize, looped: bool) -> Program {
-    let (clock, world) = (&clock::ALL[0], World::default());
-    Recipe { world, snippet, copies, looped, ..Recipe::empty(clock) }.build()
+    let (clock, world) = (&clock::ALL_CLOCKS[0], EntryState::default());
+    ProgramRecipe { world, snippet, copies, looped, ..ProgramRecipe::empty(clock) }.build()
 }
 
 fn layout(number: u32) -> Layout {
-    let place = |program: usize| Placed { program, offset: program as u32 * 0x1_0000 + 64 * number };
+    let place = |program: usize| PlacedProgram { program, offset: program as u32 * 0x1_0000 + 64 * number };
     let code = (0..PROGRAMS).map(place).collect();
-    let round = (0..PROGRAMS).map(|place| Call { place, loop_count: ITERATIONS }).collect();
+    let round = (0..PROGRAMS).map(|place| ProgramCall { place, loop_count: ITERATIONS }).collect();
     Layout { code, round, data: vec![0; 5], seed: u64::from(number) }
 }
 
@@ -58,8 +58,8 @@ fn batch(snippet: &[u8], rounds: u32, layouts: u32) -> Batch {
         warm_up: 0,
         rounds,
         layouts,
-        memory: Memory::standard(Element::F64, true),
-        delay: DELAY,
+        memory: ProgramMemory::standard(FloatElement::F64, true),
+        delay: DEFAULT_DELAY,
         deadline,
     }
 }
@@ -91,7 +91,7 @@ fn cost(samples: &[Sample]) -> f64 {
 
 fn run(scenario: &Scenario, seed: u64, rounds: u32, layouts: u32) -> Vec<Sample> {
     let batch = batch(SNIPPET, rounds, layouts);
-    Simulated::new(scenario.clone(), seed).run(&batch).expect("no fault is planted")
+    SimulatedExecutor::new(scenario.clone(), seed).run(&batch).expect("no fault is planted")
 }
 
 fn with(change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -103,16 +103,16 @@ fn with(change: impl FnOnce(&mut Scenario)) -> Scenario {
 #[test]
 fn slopes_of_noise_free_sums_are_the_planted_costs() {
     let scenario = with(|s| s.costs = vec![(vec![0xcc], 7.25)]);
-    let cycles = |snippet: &[u8], copies| scenario.cycles(&program(snippet, copies, true), 100);
+    let cycles = |snippet: &[u8], copies| scenario.call_cycles(&program(snippet, copies, true), 100);
     for (snippet, cost) in [(SNIPPET, 3.07), (&[0xcc], 7.25), (chains::ADD, 1.0), (chains::IMUL, 3.0)] {
         let slope = (cycles(snippet, 24) - cycles(snippet, 8)) / 1600.0;
         assert!((slope - cost).abs() < 1e-12, "{slope} for {cost}");
         assert_eq!(scenario.cost_of(snippet), cost);
         assert_eq!(scenario.mean_cost_of(snippet), cost);
     }
-    let sentinel = cycles(chains::SENTINEL, 1) - scenario.cycles(&program(chains::SENTINEL, 1, true), 0);
+    let sentinel = cycles(chains::SENTINEL, 1) - scenario.call_cycles(&program(chains::SENTINEL, 1, true), 0);
     assert!((sentinel / 100.0 - (chains::SENTINEL_ADDS as f64 / 5.0 + 0.4)).abs() < 1e-12);
-    assert!((scenario.cycles(&program(&[], 0, false), 1) - 105.3 - 14.6).abs() < 1e-12);
+    assert!((scenario.call_cycles(&program(&[], 0, false), 1) - 105.3 - 14.6).abs() < 1e-12);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn the_same_seed_gives_the_same_samples_another_one_others() {
 
 #[test]
 fn time_passes_in_batches_and_pauses_alone() {
-    let (mut machine, begun) = (Simulated::new(Scenario::default(), 1), Instant::now());
+    let (mut machine, begun) = (SimulatedExecutor::new(Scenario::default(), 1), Instant::now());
     let start = machine.now();
     while begun.elapsed() < Duration::from_millis(2) {}
     assert_eq!(machine.now(), start);
@@ -191,7 +191,7 @@ fn jitter_spreads_readings_and_leaves_the_mean() {
 #[test]
 fn rates_scale_ticks_and_leave_cycles() {
     for (preset, rate) in [("half_rate", 0.503_717), ("double_rate", 1.987_131)] {
-        let samples = run(&Scenario::preset(preset).expect("a preset"), 7, 2000, 2);
+        let samples = run(&Scenario::find_preset(preset).expect("a preset"), 7, 2000, 2);
         let ticks = slope(&samples, SHORT, LONG);
         assert!((ticks * rate / (3.07 * 30.0 * ITERATIONS as f64) - 1.0).abs() < 1e-3);
         assert!((cost(&samples) - 3.07).abs() < 0.005);
@@ -205,13 +205,13 @@ fn by_layout(samples: &[Sample], layouts: usize) -> Vec<f64> {
 
 #[test]
 fn layouts_spread_and_each_keeps_its_effect() {
-    let scenario = with(|s| s.layout = LayoutEffects { relative: 0.02, absolute: 0.08, mode: None });
+    let scenario = with(|s| s.layout = SimulatedLayoutEffects { relative: 0.02, absolute: 0.08, mode: None });
     let costs = by_layout(&run(&scenario, 8, 200, 60), 60);
     let expected = (0.02f64 * 3.07).hypot(0.08);
     assert!((deviation(&costs) / expected - 1.0).abs() < 0.3, "{}", deviation(&costs));
     assert!((mean(&costs) - 3.07).abs() < 4.0 * expected / 60f64.sqrt());
 
-    let mut machine = Simulated::new(scenario, 8);
+    let mut machine = SimulatedExecutor::new(scenario, 8);
     let mut again = batch(SNIPPET, 200, 60);
     again.layouts.reverse();
     let mut reversed = by_layout(&machine.run(&again).expect("no fault"), 60);
@@ -224,8 +224,8 @@ fn layouts_spread_and_each_keeps_its_effect() {
 #[test]
 fn modes_take_their_share_of_layouts() {
     let mode = |by_program| {
-        let mode = Some(Mode { probability: 0.3, factor: 1.5, by_program });
-        with(|s| s.layout = LayoutEffects { mode, ..LayoutEffects::default() })
+        let mode = Some(SimulatedMode { probability: 0.3, factor: 1.5, by_program });
+        with(|s| s.layout = SimulatedLayoutEffects { mode, ..SimulatedLayoutEffects::default() })
     };
     let costs = by_layout(&run(&mode(false), 9, 50, 200), 200);
     let slow = costs.iter().filter(|cost| (**cost - 1.5 * 3.07).abs() < 0.02).count();
@@ -256,7 +256,7 @@ fn outliers(samples: &[Sample], program: usize, ticks: f64) -> usize {
 #[test]
 fn gaps_hit_calls_in_proportion_to_their_length() {
     for (preset, ticks) in [("interrupts", 3900.0), ("steal", 2.4e6)] {
-        let mut scenario = Scenario::preset(preset).expect("a preset");
+        let mut scenario = Scenario::find_preset(preset).expect("a preset");
         let gaps = if preset == "steal" { &mut scenario.steal } else { &mut scenario.interrupts };
         gaps.rate = 2e-5;
         let samples = run(&scenario, 11, 8000, 1);
@@ -271,7 +271,7 @@ fn gaps_hit_calls_in_proportion_to_their_length() {
 
 #[test]
 fn only_rulers_take_ruler_hits() {
-    let samples = run(&Scenario::preset("ruler_hits").expect("a preset"), 12, 5000, 1);
+    let samples = run(&Scenario::find_preset("ruler_hits").expect("a preset"), 12, 5000, 1);
     for program in [IMUL, IMUL_LONG, ADD, ADD_LONG, SENTINEL] {
         assert!((60..140).contains(&outliers(&samples, program, 140.0)));
     }
@@ -290,12 +290,12 @@ fn frequency_drifts_slowly_and_jumps_far() {
     let clean = changes(&run(&Scenario::default(), 13, 4000, 1), LONG, 20);
     assert!(largest(clean) < 2e-3);
 
-    let samples = run(&Scenario::preset("drift").expect("a preset"), 13, 4000, 1);
+    let samples = run(&Scenario::find_preset("drift").expect("a preset"), 13, 4000, 1);
     let drift = changes(&samples, LONG, 20);
     assert!(deviation(&drift) > 3e-4 && largest(drift) < 0.01);
     assert!(deviation(&elapsed(&samples, LONG)) / mean(&elapsed(&samples, LONG)) > 0.002);
 
-    let samples = run(&Scenario::preset("jumps").expect("a preset"), 13, 4000, 1);
+    let samples = run(&Scenario::find_preset("jumps").expect("a preset"), 13, 4000, 1);
     assert!(largest(changes(&samples, LONG, 20)) > 0.05);
     assert!((cost(&samples) - 3.07).abs() < 0.05, "the ruler jumps with the snippet");
 }
@@ -303,7 +303,7 @@ fn frequency_drifts_slowly_and_jumps_far() {
 #[test]
 fn a_busy_sibling_slows_each_kind_of_work_by_its_own_share() {
     let beside = |busy| {
-        let sibling = Some(Sibling { busy, idle: 1e-9, snippet: 0.3 });
+        let sibling = Some(SimulatedSibling { busy, idle: 1e-9, snippet: 0.3 });
         run(&with(|s| s.sibling = sibling), 14, 2000, 1)
     };
     let (alone, busy) = (run(&Scenario::default(), 14, 2000, 1), beside(1e30));
@@ -315,39 +315,39 @@ fn a_busy_sibling_slows_each_kind_of_work_by_its_own_share() {
     let pair = mean(&elapsed(&busy, EMPTY)) - mean(&elapsed(&alone, EMPTY));
     assert!(pair.abs() < 0.1, "the pair's own cost is not slowed");
 
-    let spells = run(&Scenario::preset("sibling_spells").expect("a preset"), 14, 4000, 1);
+    let spells = run(&Scenario::find_preset("sibling_spells").expect("a preset"), 14, 4000, 1);
     let slow = outliers(&spells, LONG, 0.15 * mean(&elapsed(&alone, LONG))) as f64 / 4000.0;
     assert!((0.1..0.6).contains(&slow), "{slow} of the calls beside a busy sibling");
 }
 
 #[test]
 fn a_buffer_swallows_the_first_copies() {
-    let scenario = Scenario::preset("buffers").expect("a preset");
-    let cycles = |copies| scenario.cycles(&program(SNIPPET, copies, false), 1);
+    let scenario = Scenario::find_preset("buffers").expect("a preset");
+    let cycles = |copies| scenario.call_cycles(&program(SNIPPET, copies, false), 1);
     assert!((cycles(40) - cycles(20) - 20.0 * 1.87).abs() < 1e-9);
     assert!((cycles(80) - cycles(40) - 40.0 * 41.8).abs() < 1e-9);
     let looped = program(SNIPPET, 30, true);
-    let looped = scenario.cycles(&looped, 2) - scenario.cycles(&looped, 0);
+    let looped = scenario.call_cycles(&looped, 2) - scenario.call_cycles(&looped, 0);
     assert!((looped - 40.0 * 1.87 - 20.0 * 41.8).abs() < 1e-9, "all iterations share the buffer");
-    let imul = |copies| scenario.cycles(&program(chains::IMUL, copies, false), 1);
+    let imul = |copies| scenario.call_cycles(&program(chains::IMUL, copies, false), 1);
     assert!((imul(20) - imul(10) - 30.0).abs() < 1e-9, "rulers need no buffer");
 }
 
 #[test]
 fn slack_hides_short_bodies() {
-    let scenario = Scenario::preset("slack").expect("a preset");
-    let cycles = |copies| scenario.cycles(&program(SNIPPET, copies, false), 1);
+    let scenario = Scenario::find_preset("slack").expect("a preset");
+    let cycles = |copies| scenario.call_cycles(&program(SNIPPET, copies, false), 1);
     assert_eq!(cycles(9), cycles(0));
     assert!((cycles(20) - cycles(0) - (20.0 * 3.07 - 30.0)).abs() < 1e-9);
     assert!((cycles(40) - cycles(20) - 20.0 * 3.07).abs() < 1e-9);
-    let looped = |copies| scenario.cycles(&program(SNIPPET, copies, true), 100);
+    let looped = |copies| scenario.call_cycles(&program(SNIPPET, copies, true), 100);
     assert_eq!(looped(1), looped(2), "two copies hide in the loop's own time");
     assert!((looped(6) - looped(3) - 300.0 * 3.07).abs() < 1e-9);
 }
 
 #[test]
 fn first_calls_of_each_layout_are_slower() {
-    let samples = run(&Scenario::preset("training").expect("a preset"), 15, 50, 3);
+    let samples = run(&Scenario::find_preset("training").expect("a preset"), 15, 50, 3);
     for layout in samples.chunks(samples.len() / 3) {
         for program in [EMPTY, LONG, IMUL] {
             let elapsed = elapsed(layout, program);
@@ -365,15 +365,15 @@ fn first_calls_of_each_layout_are_slower() {
 fn warm_up_rounds_train_and_are_not_kept() {
     let mut batch = batch(SNIPPET, 10, 2);
     batch.warm_up = 6;
-    let training = Scenario::preset("training").expect("a preset");
-    let samples = Simulated::new(training, 16).run(&batch).expect("no fault");
+    let training = Scenario::find_preset("training").expect("a preset");
+    let samples = SimulatedExecutor::new(training, 16).run(&batch).expect("no fault");
     assert_eq!(samples.len(), 2 * 10 * PROGRAMS);
     assert!(deviation(&elapsed(&samples, LONG)) < 1.0);
 }
 
 #[test]
 fn log_normal_noise_has_a_heavy_tail() {
-    let samples = run(&Scenario::preset("heavy_tail").expect("a preset"), 17, 10_000, 1);
+    let samples = run(&Scenario::find_preset("heavy_tail").expect("a preset"), 17, 10_000, 1);
     let above_median = outliers(&samples, EMPTY, 120.0);
     assert!((400..600).contains(&above_median), "{above_median} of 500");
     // e^(1.5 · 2.326) times the median, for one of a hundred.
@@ -383,7 +383,7 @@ fn log_normal_noise_has_a_heavy_tail() {
 #[test]
 fn residuals_are_replayed_in_their_order() {
     let residuals: Vec<f64> = (0..97).map(|k| f64::from(k * k % 97) * 5.0 - 20.0).collect();
-    let samples = run(&with(|s| s.noise = Noise::Replayed(residuals.clone())), 18, 40, 1);
+    let samples = run(&with(|s| s.noise = SimulatedNoise::Replayed(residuals.clone())), 18, 40, 1);
     let base = run(&Scenario::default(), 18, 40, 1);
     let added: Vec<f64> = samples
         .iter()
@@ -395,7 +395,7 @@ fn residuals_are_replayed_in_their_order() {
         added.iter().zip(replayed).all(|(got, planted)| (got - planted).abs() < 2.01)
     };
     assert_eq!((0..residuals.len()).filter(|start| fits(*start)).count(), 1);
-    let empty = run(&with(|s| s.noise = Noise::Replayed(Vec::new())), 18, 40, 1);
+    let empty = run(&with(|s| s.noise = SimulatedNoise::Replayed(Vec::new())), 18, 40, 1);
     assert_eq!(empty, base);
 }
 
@@ -405,10 +405,10 @@ fn planted_faults_come_after_their_batch() {
         signal: "SIGILL",
         address: 0x1000,
         instruction: None,
-        cause: cyclescope_core::error::Cause::Other,
+        cause: cyclescope_core::error::FaultCause::Other,
     };
-    let fault = Some(Fault { after: 2, error: error.clone() });
-    let mut machine = Simulated::new(with(|s| s.fault = fault), 19);
+    let fault = Some(SimulatedFault { after: 2, error: error.clone() });
+    let mut machine = SimulatedExecutor::new(with(|s| s.fault = fault), 19);
     let batch = batch(SNIPPET, 1, 1);
     assert!(machine.run(&batch).is_ok() && machine.run(&batch).is_ok());
     assert_eq!(machine.run(&batch), Err(error.clone()));
@@ -419,7 +419,7 @@ fn planted_faults_come_after_their_batch() {
 fn a_batch_ends_at_its_deadline() {
     let mut batch = batch(SNIPPET, 1000, 1);
     batch.deadline = Duration::from_millis(1);
-    let hung = Simulated::new(Scenario::default(), 20).run(&batch);
+    let hung = SimulatedExecutor::new(Scenario::default(), 20).run(&batch);
     assert_eq!(hung, Err(RunError::Hung { deadline_ms: 1 }));
 }
 
@@ -428,14 +428,14 @@ fn a_batch_ends_at_its_deadline() {
 fn overlapping_programs_are_refused() {
     let mut batch = batch(SNIPPET, 1, 1);
     batch.layouts[0].code[1].offset = batch.layouts[0].code[0].offset;
-    let _ = Simulated::new(Scenario::default(), 21).run(&batch);
+    let _ = SimulatedExecutor::new(Scenario::default(), 21).run(&batch);
 }
 
 #[test]
 fn a_simulated_machine_runs_every_method() {
-    let simulated = Simulated::new(Scenario::default(), 1);
+    let simulated = SimulatedExecutor::new(Scenario::default(), 1);
     let (capabilities, machine) = (simulated.capabilities().clone(), simulated.machine().clone());
-    for (clock, works) in capabilities.clocks(&machine) {
+    for (clock, works) in capabilities.check_clocks(&machine) {
         assert_eq!(works, Ok(()), "{}", clock.name);
     }
     assert_eq!(capabilities.default_clock(&machine).unwrap().name, "lfence-rdtsc-lfence");

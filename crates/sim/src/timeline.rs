@@ -3,12 +3,12 @@
 //! Time is a real number of TSC ticks and only moves forward. Between two events the core runs at a constant
 //! rate, so work is integrated piece by piece from event to event.
 
-use super::scenario::{Gaps, Scenario};
+use super::scenario::{Scenario, SimulatedGaps};
 use cyclescope_core::random::Random;
 
 /// Kinds of work that a busy sibling slows differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SimulatedWorkKind {
     /// Work that no sibling slows: a reading, a loop's exit.
     Fixed,
     /// The ruler's `add` chain.
@@ -23,9 +23,9 @@ pub(super) enum Kind {
 
 /// Measured factors by which rulers take longer beside a busy sibling: every link of an `add` chain competes
 /// for a port each cycle, those of `imul` every third.
-const ADD_BESIDE_SIBLING: f64 = 1.01;
-const IMUL_BESIDE_SIBLING: f64 = 1.004;
-const SENTINEL_BESIDE_SIBLING: f64 = 1.5;
+const ADD_SIBLING_SLOWDOWN: f64 = 1.01;
+const IMUL_SIBLING_SLOWDOWN: f64 = 1.004;
+const SENTINEL_SIBLING_SLOWDOWN: f64 = 1.5;
 
 /// Ticks between two steps of the frequency's random walk.
 const DRIFT_PERIOD: f64 = 65_536.0;
@@ -35,7 +35,7 @@ const DRIFT_BOUND: f64 = 0.1;
 
 /// Things that happen at random times.
 #[derive(Debug, Clone, Copy)]
-enum Event {
+enum TimelineEvent {
     Drift,
     Jump,
     Sibling,
@@ -43,7 +43,8 @@ enum Event {
     Steal,
 }
 
-const EVENTS: [Event; 5] = [Event::Drift, Event::Jump, Event::Sibling, Event::Interrupt, Event::Steal];
+const EVENTS: [TimelineEvent; 5] =
+    [TimelineEvent::Drift, TimelineEvent::Jump, TimelineEvent::Sibling, TimelineEvent::Interrupt, TimelineEvent::Steal];
 
 /// The simulated machine's time and its time-dependent state.
 #[derive(Debug, Clone)]
@@ -64,7 +65,7 @@ pub(super) struct Timeline {
 impl Timeline {
     pub(super) fn new(scenario: &Scenario, mut random: Random) -> Timeline {
         // Some seconds after the machine's start, at any phase of the TSC's step.
-        let now = 1e9 + 1e10 * random.unit();
+        let now = 1e9 + 1e10 * random.uniform();
         let mut timeline = Timeline {
             now,
             due: [f64::INFINITY; EVENTS.len()],
@@ -81,7 +82,7 @@ impl Timeline {
         for event in EVENTS {
             timeline.due[event as usize] = now + timeline.pause_before(event, scenario);
         }
-        timeline.find_next();
+        timeline.find_next_event();
         timeline
     }
 
@@ -95,17 +96,17 @@ impl Timeline {
     }
 
     /// Lets time pass without work.
-    pub(super) fn wait(&mut self, ticks: f64, scenario: &Scenario) {
+    pub(super) fn pass_time(&mut self, ticks: f64, scenario: &Scenario) {
         let until = self.now + ticks;
         while self.next <= until {
             self.now = self.now.max(self.next);
-            self.happen(scenario);
+            self.handle_event(scenario);
         }
         self.now = self.now.max(until);
     }
 
     /// Advances time by work of this number of core cycles.
-    pub(super) fn work(&mut self, cycles: f64, kind: Kind, scenario: &Scenario) {
+    pub(super) fn run_work(&mut self, cycles: f64, kind: SimulatedWorkKind, scenario: &Scenario) {
         let mut left = cycles;
         loop {
             let rate = self.speed / self.slowdown(kind, scenario);
@@ -117,52 +118,52 @@ impl Timeline {
             let worked = (self.next - self.now).max(0.0);
             left -= worked * rate;
             self.now += worked;
-            self.happen(scenario);
+            self.handle_event(scenario);
         }
     }
 
-    fn slowdown(&self, kind: Kind, scenario: &Scenario) -> f64 {
+    fn slowdown(&self, kind: SimulatedWorkKind, scenario: &Scenario) -> f64 {
         let Some(sibling) = scenario.sibling.filter(|_| self.sibling_busy) else { return 1.0 };
         match kind {
-            Kind::Fixed => 1.0,
-            Kind::Add => ADD_BESIDE_SIBLING,
-            Kind::Imul => IMUL_BESIDE_SIBLING,
-            Kind::Sentinel => SENTINEL_BESIDE_SIBLING,
-            Kind::Snippet => 1.0 + sibling.snippet,
+            SimulatedWorkKind::Fixed => 1.0,
+            SimulatedWorkKind::Add => ADD_SIBLING_SLOWDOWN,
+            SimulatedWorkKind::Imul => IMUL_SIBLING_SLOWDOWN,
+            SimulatedWorkKind::Sentinel => SENTINEL_SIBLING_SLOWDOWN,
+            SimulatedWorkKind::Snippet => 1.0 + sibling.snippet,
         }
     }
 
     /// Handles the event that is due.
-    fn happen(&mut self, scenario: &Scenario) {
-        let is_due = |event: &Event| self.due[*event as usize] <= self.next;
+    fn handle_event(&mut self, scenario: &Scenario) {
+        let is_due = |event: &TimelineEvent| self.due[*event as usize] <= self.next;
         let event = EVENTS.into_iter().find(is_due).expect("one event is the earliest");
         match event {
-            Event::Drift => {
+            TimelineEvent::Drift => {
                 let step = scenario.frequency.drift * (DRIFT_PERIOD / 1e6).sqrt() * self.random.normal();
                 self.drift = (self.drift + step).clamp(1.0 - DRIFT_BOUND, 1.0 + DRIFT_BOUND);
             }
-            Event::Jump => {
-                let size = 0.05 + 0.1 * self.random.unit();
+            TimelineEvent::Jump => {
+                let size = 0.05 + 0.1 * self.random.uniform();
                 self.jump = if self.random.happens(0.5) { 1.0 + size } else { 1.0 - size };
             }
-            Event::Sibling => self.sibling_busy = !self.sibling_busy,
-            Event::Interrupt => self.now += length(scenario.interrupts.ticks, &mut self.random),
-            Event::Steal => self.now += length(scenario.steal.ticks, &mut self.random),
+            TimelineEvent::Sibling => self.sibling_busy = !self.sibling_busy,
+            TimelineEvent::Interrupt => self.now += draw_length(scenario.interrupts.ticks, &mut self.random),
+            TimelineEvent::Steal => self.now += draw_length(scenario.steal.ticks, &mut self.random),
         }
         self.speed = scenario.ratio * self.drift * self.jump;
         self.due[event as usize] = self.now + self.pause_before(event, scenario);
-        self.find_next();
+        self.find_next_event();
     }
 
     /// How long it takes until the event happens, from now.
-    fn pause_before(&mut self, event: Event, scenario: &Scenario) -> f64 {
+    fn pause_before(&mut self, event: TimelineEvent, scenario: &Scenario) -> f64 {
         let mean = match event {
-            Event::Drift if scenario.frequency.drift > 0.0 => return DRIFT_PERIOD,
-            Event::Drift => f64::INFINITY,
-            Event::Jump => 1.0 / scenario.frequency.jump_rate,
-            Event::Interrupt => mean_pause(scenario.interrupts),
-            Event::Steal => mean_pause(scenario.steal),
-            Event::Sibling => match scenario.sibling {
+            TimelineEvent::Drift if scenario.frequency.drift > 0.0 => return DRIFT_PERIOD,
+            TimelineEvent::Drift => f64::INFINITY,
+            TimelineEvent::Jump => 1.0 / scenario.frequency.jump_rate,
+            TimelineEvent::Interrupt => mean_pause(scenario.interrupts),
+            TimelineEvent::Steal => mean_pause(scenario.steal),
+            TimelineEvent::Sibling => match scenario.sibling {
                 None => f64::INFINITY,
                 Some(sibling) if self.sibling_busy => sibling.busy,
                 Some(sibling) => sibling.idle,
@@ -171,16 +172,16 @@ impl Timeline {
         if mean.is_finite() { mean * self.random.exponential() } else { f64::INFINITY }
     }
 
-    fn find_next(&mut self) {
+    fn find_next_event(&mut self) {
         self.next = self.due.into_iter().fold(f64::INFINITY, f64::min);
     }
 }
 
-fn mean_pause(gaps: Gaps) -> f64 {
+fn mean_pause(gaps: SimulatedGaps) -> f64 {
     1.0 / gaps.rate
 }
 
 /// A random length around `mean` ticks.
-pub(super) fn length(mean: f64, random: &mut Random) -> f64 {
-    mean * (0.5 + random.unit())
+pub(super) fn draw_length(mean: f64, random: &mut Random) -> f64 {
+    mean * (0.5 + random.uniform())
 }

@@ -11,21 +11,21 @@ use std::panic::Location;
 /// Says that the calling test cannot run here, and why. The test then returns, and `.ci/run` counts it as skipped and not as
 /// passed.
 #[track_caller]
-pub fn skipped(reason: impl Display) {
-    say("skipped", Location::caller(), &reason);
+pub fn report_skipped(reason: impl Display) {
+    write_report("skipped", Location::caller(), &reason);
 }
 
 /// Says that the calling test leaves out a part which cannot run here, and why. The test goes on and counts as passed or
 /// failed; `.ci/run` prints the reason.
 #[track_caller]
-pub fn left_out(reason: impl Display) {
-    say("left out", Location::caller(), &reason);
+pub fn report_left_out(reason: impl Display) {
+    write_report("left out", Location::caller(), &reason);
 }
 
-fn say(what: &str, from: &Location, reason: &dyn Display) {
+fn write_report(what: &str, from: &Location, reason: &dyn Display) {
     let program = std::env::current_exe().ok();
     let program = program.as_deref().and_then(|path| path.file_stem()).and_then(|name| name.to_str());
-    let line = line(what, program, std::thread::current().name(), from, &reason.to_string());
+    let line = format_line(what, program, std::thread::current().name(), from, &reason.to_string());
     // `eprint!` is captured, a stream is not. One write, that lines of tests which run side by side do not mix. Where nobody
     // can be told, the test still ends as it would.
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -33,7 +33,7 @@ fn say(what: &str, from: &Location, reason: &dyn Display) {
 
 /// The line: `[skipped] PROGRAM::TEST: REASON`. The harness names a thread after its test, but with one thread runs tests on
 /// the main one; then the place in the source stands for the name.
-fn line(what: &str, program: Option<&str>, thread: Option<&str>, from: &Location, reason: &str) -> String {
+fn format_line(what: &str, program: Option<&str>, thread: Option<&str>, from: &Location, reason: &str) -> String {
     // Cargo puts a dash and a checksum behind a test program's name.
     let program = program.map_or("test", |name| name.rsplit_once('-').map_or(name, |(name, _)| name));
     let test = match thread {
@@ -53,10 +53,10 @@ mod tests {
     fn a_line_names_the_test_or_the_place_that_calls() {
         let from = Location::caller();
         let place = format!("{}:{}", from.file(), from.line());
-        let said = line("skipped", Some("cli-0123456789abcdef"), Some("run::nop"), from, "no\n  RDTSCP");
+        let said = format_line("skipped", Some("cli-0123456789abcdef"), Some("run::nop"), from, "no\n  RDTSCP");
         assert_eq!(said, "\n[skipped] cli::run::nop: no RDTSCP\n");
         for thread in [Some("main"), None] {
-            let said = line("left out", Some("cli-0123456789abcdef"), thread, from, "no RDTSCP");
+            let said = format_line("left out", Some("cli-0123456789abcdef"), thread, from, "no RDTSCP");
             assert_eq!(said, format!("\n[left out] cli::{place}: no RDTSCP\n"));
         }
     }

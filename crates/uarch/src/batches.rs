@@ -4,97 +4,96 @@
 //! there on all batches take longer by a good part of an event. Before that each event may cost a little, as a place in a queue. Where it costs more than
 //! a little from the first on, events follow each other at a pace that something else sets, and nobody sees how many there is room for.
 
-use super::cost::{CostPoint, Costs, settled};
+use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{UarchRecord, WalkRecord};
-use super::test::Test;
-use super::test::batches::Batches;
-use super::test::walk::Walk;
-use super::verdict::{Kind, Verdict, Witness};
+use super::spec::TestSpec;
+use super::spec::batches::BatchesSpec;
+use super::spec::program_family::ProgramFamily;
+use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 
 /// Parts of one event: by which batches that have room differ at most from a line, and by which all others are above it at least.
-const INSIDE: f64 = 0.15;
-const BEYOND: f64 = 0.25;
+const FIT_TOLERANCE: f64 = 0.15;
+const MIN_RISE: f64 = 0.25;
 /// Numbers of which a part of the batches has room, at most.
-const BETWEEN: usize = 1;
+const MAX_PARTIAL: usize = 1;
 /// The largest part of one event that all of a batch with room cost beside.
 const PACE_MOST: f64 = 0.5;
 /// Times that all is measured at most.
-const TIMES: usize = 3;
+const MAX_MEASUREMENTS: usize = 3;
 /// Points of a line at least.
-const POINTS: usize = 2;
+const MIN_LINE_POINTS: usize = 2;
 /// By how much two ends may differ that are the same: a number, and a share.
 const SAME: f64 = 1.0;
 const SAME_SHARE: f64 = 0.05;
 
 /// The largest number of events that have room: of which all do, and of which a part does.
-type End = [usize; 2];
+type BatchEnd = [usize; 2];
 
 /// Why there is no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum No {
+enum NoLimit {
     /// Each event costs too much from the first on.
-    Pace,
+    PaceLimited,
     /// All batches have room.
-    End,
+    AllFit,
     /// The curve rises in no one place.
-    Shape,
+    NoSingleRise,
 }
 
 /// Measures batches of all numbers, and judges.
-pub(super) fn batches(
-    core: &mut dyn Costs,
-    test: &'static Test,
-    batches: &'static Batches,
+pub(super) fn run_batches(
+    core: &mut dyn MeasureCosts,
+    test: &'static TestSpec,
+    batches: &'static BatchesSpec,
 ) -> Result<Vec<UarchRecord>, RunError> {
-    let one = match settled(core, &[&batches.one], 1) {
+    let one = match measure_median_costs(core, &[&batches.single_event], 1) {
         Err(RunError::Unavailable(reason)) => {
-            return Ok(vec![UarchRecord::without(test, test.name.to_string(), &reason, Unit::Count)]);
+            return Ok(vec![UarchRecord::unavailable(test, test.name.to_string(), &reason, Unit::Count)]);
         }
         points => points?[0].map_or(f64::NAN, |point| point.cost),
     };
-    let walks = batches.walks.iter().chain([&batches.beside.walk]);
-    let mut all: Vec<Measured> = walks.map(|walk| (walk, vec![Vec::new(); batches.counts.len()])).collect();
+    let walks = batches.programs.iter().chain([&batches.witness.family]);
+    let mut all: Vec<MeasuredFamily> = walks.map(|walk| (walk, vec![Vec::new(); batches.counts.len()])).collect();
     let mut times = 0;
     loop {
-        measure(core, batches, &mut all)?;
+        measure_all(core, batches, &mut all)?;
         times += 1;
-        let curves: Vec<_> = all.iter().map(|(walk, counts)| (*walk, middle(counts))).collect();
+        let curves: Vec<_> = all.iter().map(|(walk, counts)| (*walk, median_curve(counts))).collect();
         let ends: Vec<_> =
-            curves.iter().map(|(walk, points)| (walk.name, end(points, one, batches.part))).collect();
+            curves.iter().map(|(walk, points)| (walk.name, find_end(points, one, batches.last_event_slack))).collect();
         let (beside, ends) = ends.split_last().expect("the witness is one of them");
-        let witness = witness(beside.0, ends[0].1, batches, beside.1);
-        let verdict = judged(ends, Some(&witness), batches);
+        let witness = judge_witness(beside.0, ends[0].1, batches, beside.1);
+        let verdict = judge_batches(ends, Some(&witness), batches);
         // What disturbed some batches is gone the next time.
-        if verdict.kind == Kind::Unclear && times < TIMES {
+        if verdict.kind == VerdictKind::Unclear && times < MAX_MEASUREMENTS {
             continue;
         }
         let mut record = UarchRecord::new(test, test.name.to_string(), verdict, Unit::Count);
         record.witnesses.push(witness);
         let walked = curves.into_iter();
-        record.walks =
-            walked.map(|(walk, curve)| WalkRecord { name: walk.name, levels: Vec::new(), curve }).collect();
+        record.walks = walked.map(|(walk, curve)| WalkRecord { name: walk.name, levels: Vec::new(), curve }).collect();
         return Ok(vec![record]);
     }
 }
 
 /// A program, and what was measured of it at each number.
-type Measured = (&'static Walk, Vec<Vec<CostPoint>>);
+type MeasuredFamily = (&'static ProgramFamily, Vec<Vec<CostPoint>>);
 
 /// Measures all programs once more at each number, in turns.
-fn measure(core: &mut dyn Costs, batches: &Batches, all: &mut [Measured]) -> Result<(), RunError> {
+fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [MeasuredFamily]) -> Result<(), RunError> {
     for (place, n) in batches.counts.iter().enumerate() {
         for (walk, counts) in all.iter_mut() {
-            counts[place].extend(core.cost(walk, *n)?);
+            counts[place].extend(core.measure_cost(walk, *n)?);
         }
     }
     Ok(())
 }
 
 /// The middle one of what was measured at each number: a difference of two programs is as often too small as too large.
-fn middle(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
+fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     let one = |points: &Vec<CostPoint>| {
         let mut points = points.clone();
         points.sort_by(|one, other| one.cost.total_cmp(&other.cost));
@@ -104,7 +103,7 @@ fn middle(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
 }
 
 /// The number of events that have room in a curve, where one takes so long and the last one with room may take up to such a part of it longer.
-fn end(points: &[CostPoint], one: f64, part: f64) -> Result<End, No> {
+fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLimit> {
     // A batch that was disturbed is one alone.
     let costs: Vec<f64> = (0..points.len())
         .map(|at| match at {
@@ -114,139 +113,144 @@ fn end(points: &[CostPoint], one: f64, part: f64) -> Result<End, No> {
         })
         .collect();
     let n = |at: usize| points[at].n as f64;
-    let known = one > 0.0 && points.len() > 2 * POINTS;
+    let known = one > 0.0 && points.len() > 2 * MIN_LINE_POINTS;
     if !known {
-        return Err(No::Shape);
+        return Err(NoLimit::NoSingleRise);
     }
     // The longest row of batches that have room.
-    for last in (POINTS - 1..points.len()).rev() {
-        let line = Line::of((0..=last).map(|at| (n(at), costs[at])).collect());
-        let above = |at: usize| (costs[at] - line.at(n(at))) / one;
-        let raw = |at: usize| (points[at].cost - line.at(n(at))) / one;
+    for last in (MIN_LINE_POINTS - 1..points.len()).rev() {
+        let line = FittedLine::from_points((0..=last).map(|at| (n(at), costs[at])).collect());
+        let above = |at: usize| (costs[at] - line.value_at(n(at))) / one;
+        let raw = |at: usize| (points[at].cost - line.value_at(n(at))) / one;
         // One number without room between two that seem to have it is no disturbed one: another may have less to do for a reason of its own.
-        let inside = (0..=last).all(|at| above(at).abs() <= INSIDE) && raw(last) <= INSIDE;
+        let inside = (0..=last).all(|at| above(at).abs() <= FIT_TOLERANCE) && raw(last) <= FIT_TOLERANCE;
         let pace = line.slope * n(last) > PACE_MOST * one;
         match (inside, pace) {
-            (true, _) if last + 1 == points.len() => return Err(if pace { No::Pace } else { No::End }),
+            (true, _) if last + 1 == points.len() => {
+                return Err(if pace { NoLimit::PaceLimited } else { NoLimit::AllFit });
+            }
             (true, false) => {}
             _ => continue,
         }
-        let Some(first) = (last + 1..points.len()).find(|at| above(*at) >= BEYOND) else { continue };
-        let step = first <= last + 1 + BETWEEN && above(first) - above(last) >= BEYOND;
-        if step && (first..points.len()).all(|at| above(at) >= BEYOND) {
+        let Some(first) = (last + 1..points.len()).find(|at| above(*at) >= MIN_RISE) else { continue };
+        let step = first <= last + 1 + MAX_PARTIAL && above(first) - above(last) >= MIN_RISE;
+        if step && (first..points.len()).all(|at| above(at) >= MIN_RISE) {
             // The knee is the last number of which a part has room; all up to the next one that was tried may have it.
             let partly = (last..points.len()).take_while(|at| raw(*at) < part).last().unwrap_or(last);
             let next = points.get(partly + 1).map_or(points[partly].n, |next| next.n - 1);
             return Ok([points[last].n, next.max(points[partly].n)]);
         }
     }
-    Err(No::Shape)
+    Err(NoLimit::NoSingleRise)
 }
 
 /// A line through points: the median slope, and the median height.
-struct Line {
+struct FittedLine {
     slope: f64,
     zero: f64,
 }
 
-impl Line {
-    fn of(points: Vec<(f64, f64)>) -> Line {
-        let pairs = points
-            .iter()
-            .enumerate()
-            .flat_map(|(place, one)| points[..place].iter().map(move |other| (one, other)));
-        let slope =
-            median(&mut pairs.map(|(one, other)| (one.1 - other.1) / (one.0 - other.0)).collect::<Vec<_>>());
+impl FittedLine {
+    fn from_points(points: Vec<(f64, f64)>) -> FittedLine {
+        let pairs =
+            points.iter().enumerate().flat_map(|(place, one)| points[..place].iter().map(move |other| (one, other)));
+        let slope = median(&mut pairs.map(|(one, other)| (one.1 - other.1) / (one.0 - other.0)).collect::<Vec<_>>());
         // What comes earlier costs no more.
         let slope = slope.max(0.0);
-        Line { slope, zero: median(&mut points.iter().map(|(n, cost)| cost - slope * n).collect::<Vec<_>>()) }
+        FittedLine { slope, zero: median(&mut points.iter().map(|(n, cost)| cost - slope * n).collect::<Vec<_>>()) }
     }
 
-    fn at(&self, n: f64) -> f64 {
+    fn value_at(&self, n: f64) -> f64 {
         self.zero + self.slope * n
     }
 }
 
-fn same(one: End, other: End) -> bool {
+fn ends_agree(one: BatchEnd, other: BatchEnd) -> bool {
     let slack = |end: usize| SAME.max(SAME_SHARE * end as f64);
     one[0] as f64 <= other[1] as f64 + slack(other[1]) && other[0] as f64 <= one[1] as f64 + slack(one[1])
 }
 
 /// Whether events that were there beforehand move the end by their number; none where there is no end, or they are too many of it.
-fn witness(
+fn judge_witness(
     name: &'static str,
-    first: Result<End, No>,
-    batches: &Batches,
-    beside: Result<End, No>,
-) -> Witness {
-    let occupied = batches.beside.occupied;
+    first: Result<BatchEnd, NoLimit>,
+    batches: &BatchesSpec,
+    beside: Result<BatchEnd, NoLimit>,
+) -> WitnessResult {
+    let occupied = batches.witness.occupied;
     match (first, beside) {
         (Ok(first), Ok(end)) => {
             let moved = end.map(|n| n + occupied);
-            let text = format!("{} and {occupied} are {}", told(end), told(moved));
-            Witness { name, holds: same(moved, first), text }
+            let text = format!("{} and {occupied} are {}", describe_end(end), describe_end(moved));
+            WitnessResult { name, holds: ends_agree(moved, first), text }
         }
-        (_, Ok(end)) => Witness { name, holds: true, text: format!("{} and {occupied}", told(end)) },
-        (_, Err(no)) => Witness { name, holds: false, text: no.text().to_string() },
+        (_, Ok(end)) => WitnessResult { name, holds: true, text: format!("{} and {occupied}", describe_end(end)) },
+        (_, Err(no)) => WitnessResult { name, holds: false, text: no.describe().to_string() },
     }
 }
 
-fn judged(ends: &[(&str, Result<End, No>)], witness: Option<&Witness>, batches: &Batches) -> Verdict {
+fn judge_batches(
+    ends: &[(&str, Result<BatchEnd, NoLimit>)],
+    witness: Option<&WitnessResult>,
+    batches: &BatchesSpec,
+) -> TestVerdict {
     let each = ends.iter().map(|(name, end)| match end {
-        Ok(end) => format!("{name} {}", told(*end)),
-        Err(no) => format!("{name}: {}", no.text()),
+        Ok(end) => format!("{name} {}", describe_end(*end)),
+        Err(no) => format!("{name}: {}", no.describe()),
     });
     let why = each.collect::<Vec<_>>().join(", ");
-    let [(_, first), (_, second), ..] = ends else { return Verdict::new(Kind::Unclear, why) };
+    let [(_, first), (_, second), ..] = ends else { return TestVerdict::new(VerdictKind::Unclear, why) };
     match (first, second) {
-        (Ok(one), Ok(other)) if !same(*one, *other) => {
-            Verdict::new(Kind::Unclear, format!("programs differ: {why}"))
+        (Ok(one), Ok(other)) if !ends_agree(*one, *other) => {
+            TestVerdict::new(VerdictKind::Unclear, format!("programs differ: {why}"))
         }
         (Ok(one), Ok(other)) => match witness.filter(|witness| !witness.holds) {
-            Some(Witness { name, text, .. }) => Verdict::new(Kind::Unclear, format!("{name}: {text}; {why}")),
+            Some(WitnessResult { name, text, .. }) => {
+                TestVerdict::new(VerdictKind::Unclear, format!("{name}: {text}; {why}"))
+            }
             None => {
-                let number = |n: usize| (n + batches.more) as f64;
+                let number = |n: usize| (n + batches.uncounted_events) as f64;
                 let [low, high] = [one[0].min(other[0]), one[1].max(other[1])].map(number);
                 // One program may be limited by something else before.
                 let size = Some(Interval { value: number(one[1].max(other[1])), low, high });
-                Verdict { size, ..Verdict::new(Kind::Found, format!("{why} agree")) }
+                TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, format!("{why} agree")) }
             }
         },
-        (Err(No::Pace), Err(No::Pace)) => {
-            Verdict { limited_by: Some(batches.pace), ..Verdict::new(Kind::Limited, why) }
+        (Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited)) => {
+            TestVerdict { limited_by: Some(batches.pacing_test), ..TestVerdict::new(VerdictKind::Limited, why) }
         }
-        (Err(No::End), Err(No::End)) => Verdict::new(Kind::None, why),
-        _ => Verdict::new(Kind::Unclear, why),
+        (Err(NoLimit::AllFit), Err(NoLimit::AllFit)) => TestVerdict::new(VerdictKind::None, why),
+        _ => TestVerdict::new(VerdictKind::Unclear, why),
     }
 }
 
-impl No {
-    fn text(self) -> &'static str {
+impl NoLimit {
+    fn describe(self) -> &'static str {
         match self {
-            No::Pace => "each costs more from the first on",
-            No::End => "all batches take as long as one event",
-            No::Shape => "the curve rises in no one place",
+            NoLimit::PaceLimited => "each costs more from the first on",
+            NoLimit::AllFit => "all batches take as long as one event",
+            NoLimit::NoSingleRise => "the curve rises in no one place",
         }
     }
 }
 
-fn told([low, high]: End) -> String {
+fn describe_end([low, high]: BatchEnd) -> String {
     if low == high { format!("{low}") } else { format!("{low} to {high}") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::TESTS;
-    use crate::test::Look;
+    use crate::spec::Experiment;
+    use crate::test_list::TESTS;
 
     /// Costs of batches of 1 to 24 events, of which one takes 100.
     fn curve(cost: impl Fn(usize) -> f64) -> Vec<CostPoint> {
         (1..=24).map(|n| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) }).collect()
     }
 
-    fn found(cost: impl Fn(usize) -> f64) -> Result<End, No> {
-        end(&curve(cost), 100.0, 0.35)
+    fn found(cost: impl Fn(usize) -> f64) -> Result<BatchEnd, NoLimit> {
+        find_end(&curve(cost), 100.0, 0.35)
     }
 
     #[test]
@@ -254,9 +258,7 @@ mod tests {
         let step = |n: usize| if n <= 10 { 100.0 } else { 180.0 + 9.0 * n as f64 };
         assert_eq!(found(step), Ok([10, 10]));
         // Each costs a little, and the first one without room not all.
-        let soft = |part: f64| {
-            move |n: usize| 30.0 + 2.0 * n as f64 + [0.0, part, 90.0][n.saturating_sub(17).min(2)]
-        };
+        let soft = |part: f64| move |n: usize| 30.0 + 2.0 * n as f64 + [0.0, part, 90.0][n.saturating_sub(17).min(2)];
         let softly = [5.0, 20.0, 30.0, 60.0].map(|part| found(soft(part)));
         assert_eq!(softly, [Ok([18, 18]), Ok([17, 18]), Ok([17, 18]), Ok([17, 17])]);
         let burst = |n: usize| step(n) * if n == 5 || n == 20 { 3.0 } else { 1.0 };
@@ -266,75 +268,79 @@ mod tests {
         assert_eq!(found(foreseen), Ok([6, 6]));
         // Numbers that were not tried may have room.
         let few: Vec<CostPoint> = curve(step).into_iter().filter(|point| point.n % 4 == 0).collect();
-        assert_eq!(end(&few, 100.0, 0.35), Ok([8, 11]));
+        assert_eq!(find_end(&few, 100.0, 0.35), Ok([8, 11]));
     }
 
     #[test]
     fn what_rises_from_the_first_on_has_no_end() {
-        assert_eq!(found(|n| 100.0 + 20.0 * n as f64), Err(No::Pace));
+        assert_eq!(found(|n| 100.0 + 20.0 * n as f64), Err(NoLimit::PaceLimited));
         // As where they follow each other at a pace from some number on.
-        assert_eq!(found(|n| 100f64.max(8.0 * n as f64)), Err(No::Shape));
-        assert_eq!(found(|_| 100.0), Err(No::End));
-        assert_eq!(end(&curve(|n| if n <= 10 { 100.0 } else { 200.0 }), f64::NAN, 0.35), Err(No::Shape));
+        assert_eq!(found(|n| 100f64.max(8.0 * n as f64)), Err(NoLimit::NoSingleRise));
+        assert_eq!(found(|_| 100.0), Err(NoLimit::AllFit));
+        assert_eq!(
+            find_end(&curve(|n| if n <= 10 { 100.0 } else { 200.0 }), f64::NAN, 0.35),
+            Err(NoLimit::NoSingleRise)
+        );
         // A batch that is as fast again as one with room leaves no end.
         assert!(found(|n| if (11..20).contains(&n) { 200.0 } else { 100.0 }).is_err());
     }
 
-    const NOTHING: Walk = Walk { name: "nothing", program: |_| panic!("it is simulated"), without: None };
-    const PLANTED: Batches = Batches {
-        walks: &[],
-        one: NOTHING,
-        beside: super::super::test::walk::Beside { walk: NOTHING, occupied: 4 },
-        more: 1,
-        part: 0.35,
+    const NOTHING: ProgramFamily =
+        ProgramFamily { name: "nothing", program: |_| panic!("it is simulated"), control: None };
+    const PLANTED: BatchesSpec = BatchesSpec {
+        programs: &[],
+        single_event: NOTHING,
+        witness: super::super::spec::program_family::WitnessProgram { family: NOTHING, occupied: 4 },
+        uncounted_events: 1,
+        last_event_slack: 0.35,
         counts: &[],
-        takes: &[],
-        pace: "load_rate",
+        also_occupies: &[],
+        pacing_test: "load_rate",
     };
 
-    fn verdict(first: Result<End, No>, second: Result<End, No>, beside: Result<End, No>) -> Verdict {
-        let witness = witness("beside", first, &PLANTED, beside);
-        judged(&[("one", first), ("other", second)], Some(&witness), &PLANTED)
+    fn verdict(
+        first: Result<BatchEnd, NoLimit>,
+        second: Result<BatchEnd, NoLimit>,
+        beside: Result<BatchEnd, NoLimit>,
+    ) -> TestVerdict {
+        let witness = judge_witness("beside", first, &PLANTED, beside);
+        judge_batches(&[("one", first), ("other", second)], Some(&witness), &PLANTED)
     }
 
     #[test]
     fn a_number_needs_two_programs_and_an_end_that_others_move() {
-        let size = |verdict: Verdict| verdict.size.map(|size| [size.low, size.value, size.high]);
+        let size = |verdict: TestVerdict| verdict.size.map(|size| [size.low, size.value, size.high]);
         let found = verdict(Ok([19, 19]), Ok([18, 20]), Ok([15, 15]));
-        assert_eq!((found.kind, size(found)), (Kind::Found, Some([19.0, 21.0, 21.0])));
+        assert_eq!((found.kind, size(found)), (VerdictKind::Found, Some([19.0, 21.0, 21.0])));
         for (first, second, beside) in [
             (Ok([19, 19]), Ok([24, 24]), Ok([15, 15])),
             (Ok([19, 19]), Ok([19, 19]), Ok([19, 19])),
-            (Ok([19, 19]), Ok([19, 19]), Err(No::End)),
-            (Ok([19, 19]), Err(No::Pace), Ok([15, 15])),
+            (Ok([19, 19]), Ok([19, 19]), Err(NoLimit::AllFit)),
+            (Ok([19, 19]), Err(NoLimit::PaceLimited), Ok([15, 15])),
         ] {
             let unclear = verdict(first, second, beside);
-            assert_eq!(
-                (unclear.kind, size(unclear)),
-                (Kind::Unclear, None),
-                "{first:?} {second:?} {beside:?}"
-            );
+            assert_eq!((unclear.kind, size(unclear)), (VerdictKind::Unclear, None), "{first:?} {second:?} {beside:?}");
         }
-        let limited = verdict(Err(No::Pace), Err(No::Pace), Err(No::Pace));
-        assert_eq!((limited.kind, limited.limited_by), (Kind::Limited, Some("load_rate")));
-        assert_eq!(verdict(Err(No::End), Err(No::End), Err(No::End)).kind, Kind::None);
+        let limited = verdict(Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited), Err(NoLimit::PaceLimited));
+        assert_eq!((limited.kind, limited.limited_by), (VerdictKind::Limited, Some("load_rate")));
+        assert_eq!(verdict(Err(NoLimit::AllFit), Err(NoLimit::AllFit), Err(NoLimit::AllFit)).kind, VerdictKind::None);
     }
     #[test]
     fn a_line_of_costs_needs_two_points_and_more_behind_them() {
-        assert_eq!(found(|n| if n == 1 { 100.0 } else { 180.0 + 9.0 * n as f64 }), Err(No::Shape));
-        assert_eq!(end(&curve(|_| 100.0)[..2 * POINTS], 100.0, 0.35), Err(No::Shape));
-        assert_eq!(end(&curve(|_| 100.0)[..=2 * POINTS], 100.0, 0.35), Err(No::End));
-        assert_eq!(end(&curve(|_| 100.0), -5.0, 0.35), Err(No::Shape), "one takes no time at all");
+        assert_eq!(found(|n| if n == 1 { 100.0 } else { 180.0 + 9.0 * n as f64 }), Err(NoLimit::NoSingleRise));
+        assert_eq!(find_end(&curve(|_| 100.0)[..2 * MIN_LINE_POINTS], 100.0, 0.35), Err(NoLimit::NoSingleRise));
+        assert_eq!(find_end(&curve(|_| 100.0)[..=2 * MIN_LINE_POINTS], 100.0, 0.35), Err(NoLimit::AllFit));
+        assert_eq!(find_end(&curve(|_| 100.0), -5.0, 0.35), Err(NoLimit::NoSingleRise), "one takes no time at all");
         // What falls at first, as while something warms up, is no line that all others are above.
         let falls = |n: usize| [160.0, 130.0, 100.0].get(n - 1).copied().unwrap_or(70.0);
-        assert_eq!(found(falls), Err(No::Shape));
+        assert_eq!(found(falls), Err(NoLimit::NoSingleRise));
     }
 
     #[test]
     fn all_batches_behind_an_end_are_above_it_at_once() {
         // Some way up, and the rest later: two numbers have room in part.
         let late = |n: usize| 100.0 + [0.0, 20.0, 20.0, 20.0, 90.0][n.saturating_sub(9).min(4)];
-        assert_eq!(found(late), Err(No::Shape));
+        assert_eq!(found(late), Err(NoLimit::NoSingleRise));
         // Each costs a little more than the one before: a step is no part of that.
         let slowly = |n: usize| 100.0 + [0.0, 14.0, 28.0, 42.0, 56.0][n.saturating_sub(9).min(4)];
         assert_eq!(found(slowly), Ok([9, 11]));
@@ -342,21 +348,25 @@ mod tests {
 
     #[test]
     fn ends_that_are_the_same_are_one_apart_at_most_or_a_twentieth() {
-        let are = |one: usize, other: usize| same([one; 2], [other; 2]);
+        let are = |one: usize, other: usize| ends_agree([one; 2], [other; 2]);
         assert_eq!([are(10, 11), are(10, 12), are(60, 63), are(60, 64)], [true, false, true, false]);
     }
 
     #[test]
     fn numbers_are_tried_in_their_order_and_near_each_other_and_named_tests_exist() {
         for test in TESTS {
-            let Look::Batches(batches) = &test.look else { continue };
+            let Experiment::Batches(batches) = &test.experiment else { continue };
             assert_eq!(batches.counts[0], 1);
             let near = |two: &[usize]| two[0] < two[1] && two[1] - two[0] <= (two[0] / 7).max(1);
             assert!(batches.counts.windows(2).all(near), "{}", test.name);
-            let names = batches.takes.iter().map(|(name, _)| *name).chain([batches.pace]);
+            let names = batches.also_occupies.iter().map(|(name, _)| *name).chain([batches.pacing_test]);
             assert!(names.into_iter().all(|name| TESTS.iter().any(|other| other.name == name)));
             // The part is above what batches with room differ by, and below what all others are above.
-            assert!(INSIDE <= batches.part && batches.part < 1.0 - BEYOND, "{}", test.name);
+            assert!(
+                FIT_TOLERANCE <= batches.last_event_slack && batches.last_event_slack < 1.0 - MIN_RISE,
+                "{}",
+                test.name
+            );
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What other work did while programs ran: to the width of the core, to rounds, and to the time of the CPU.
 
 use cyclescope_core::error::RunError;
-use cyclescope_core::machine::fact::{Fact, Files};
-use cyclescope_core::machine::noise::Noise;
+use cyclescope_core::machine::fact::{Fact, SystemFiles};
+use cyclescope_core::machine::noise::NoiseCounts;
 use cyclescope_measure::rounds::{LayoutReading, LayoutRounds};
-use cyclescope_measure::ruler::{Quiet, Widths};
+use cyclescope_measure::ruler::{UnsharedWidth, WidthLearner};
 use cyclescope_measure::sibling::SiblingPolicy;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -13,34 +13,34 @@ use std::time::Duration;
 pub(super) const TICKS: f64 = 100.0;
 
 /// The share of layouts beside a busy sibling above which a test is measured again.
-const BUSY: f64 = 0.1;
+const SIGNIFICANT_SHARE: f64 = 0.1;
 /// What is unclear is measured once more: another thread of the core may have begun or ended meanwhile, and what it holds of a structure
 /// is missing in some of the curves. Its burst may last for a whole step of a search.
-pub(super) const ONCE_MORE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
+pub(super) const RETRY_ONCE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
 /// So is a test beside it, unless something else uses the core most of the time: a structure of which two threads have a half each has
 /// another size then.
-const BESIDE_SIBLING: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..ONCE_MORE };
+const TEST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..RETRY_ONCE };
 
 /// What readings tell.
 #[derive(Debug, Default)]
-pub(super) struct Conditions {
+pub(super) struct RunConditions {
     /// Additions a cycle that each layout showed, with their standard error as a share of it.
     widths: Vec<(f64, f64)>,
     /// The same of layouts that results come from.
     used: Vec<(f64, f64)>,
     /// What they show of a core that is not shared.
-    usual: Widths,
+    usual: WidthLearner,
     /// Rounds that were measured, and those that nothing disturbed.
     rounds: usize,
     undisturbed: usize,
 }
 
-impl Conditions {
+impl RunConditions {
     /// Takes what some layouts of this many rounds show.
-    pub(super) fn take(&mut self, layouts: &[LayoutRounds], rounds: u32) {
+    pub(super) fn add_layouts(&mut self, layouts: &[LayoutRounds], rounds: u32) {
         for layout in layouts {
             self.rounds += rounds as usize;
-            self.undisturbed += layout.further().count();
+            self.undisturbed += layout.further_durations().count();
             if let Some(reading) = layout.read() {
                 self.widths.push((reading.width, reading.width_error));
                 self.usual.learn(reading.width);
@@ -49,79 +49,79 @@ impl Conditions {
     }
 
     /// Takes the layouts of these readings for a result.
-    pub(super) fn used<'a>(&mut self, readings: impl IntoIterator<Item = &'a LayoutReading>) {
+    pub(super) fn add_used<'a>(&mut self, readings: impl IntoIterator<Item = &'a LayoutReading>) {
         self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
     }
 
     /// The width of a core that is not shared, as far as the layouts up to now show it; `known` is that of its design.
-    pub(super) fn quiet(&self, known: Option<f64>) -> Quiet {
-        self.usual.quiet().unwrap_or_default().or_earlier(Quiet::of([], known))
+    pub(super) fn quiet_width(&self, known: Option<f64>) -> UnsharedWidth {
+        self.usual.unshared_width().unwrap_or_default().or_earlier(UnsharedWidth::from_widths([], known))
     }
 
     /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
     /// design that is not shared.
-    pub(super) fn shared(&self, known: Option<f64>) -> Option<(f64, usize)> {
+    pub(super) fn shared_layouts(&self, known: Option<f64>) -> Option<(f64, usize)> {
         (!self.widths.is_empty()).then(|| (self.shared_share(known), self.widths.len()))
     }
 
     /// The share of layouts in which something else used the core, 0 of none.
     pub(super) fn shared_share(&self, known: Option<f64>) -> f64 {
-        self.busy(self.used.len(), known).of_all
+        self.busy_since(self.used.len(), known).of_all
     }
 
     /// Layouts up to now that results come from.
-    pub(super) fn layouts(&self) -> usize {
+    pub(super) fn used_layouts(&self) -> usize {
         self.used.len()
     }
 
     /// The share of layouts that results come from, from this number of them on, in which something else used the core, and the
     /// same of all layouts; the best width is that of all.
-    pub(super) fn busy(&self, from: usize, known: Option<f64>) -> Busy {
-        let quiet = Quiet::of(self.widths.iter().copied(), known);
+    pub(super) fn busy_since(&self, from: usize, known: Option<f64>) -> BusyShare {
+        let quiet = UnsharedWidth::from_widths(self.widths.iter().copied(), known);
         let share = |widths: &[(f64, f64)]| {
             let shared = widths.iter().filter(|(width, error)| !quiet.is_alone(*width, *error)).count();
             shared as f64 / widths.len().max(1) as f64
         };
-        Busy { share: share(&self.used[from..]), of_all: share(&self.widths) }
+        BusyShare { share: share(&self.used[from..]), of_all: share(&self.widths) }
     }
 
     /// The share of rounds that something disturbed, and their number.
-    pub(super) fn disturbed(&self) -> Option<(f64, usize)> {
+    pub(super) fn disturbed_rounds(&self) -> Option<(f64, usize)> {
         (self.rounds > 0).then(|| (1.0 - self.undisturbed as f64 / self.rounds as f64, self.rounds))
     }
 }
 
 #[cfg(test)]
-impl Conditions {
+impl RunConditions {
     /// Layouts of these widths, all of which results come from, and so many rounds, of which nothing disturbed so many.
-    pub(super) fn showing(widths: &[f64], [rounds, undisturbed]: [usize; 2]) -> Conditions {
+    pub(super) fn showing(widths: &[f64], [rounds, undisturbed]: [usize; 2]) -> RunConditions {
         let widths: Vec<(f64, f64)> = widths.iter().map(|width| (*width, 0.01)).collect();
-        Conditions { used: widths.clone(), widths, rounds, undisturbed, ..Conditions::default() }
+        RunConditions { used: widths.clone(), widths, rounds, undisturbed, ..RunConditions::default() }
     }
 }
 
 /// How much of the time something else used the core.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Busy {
+pub(super) struct BusyShare {
     /// The share of a measurement's layouts.
     pub share: f64,
     /// The share of all layouts up to its end.
     pub of_all: f64,
 }
 
-impl Busy {
+impl BusyShare {
     /// Whether it may have changed what was measured.
-    pub(super) fn counts(&self) -> bool {
-        self.share > BUSY
+    pub(super) fn is_significant(&self) -> bool {
+        self.share > SIGNIFICANT_SHARE
     }
 }
 
 /// Measures, and once more where something else used the core. The quieter one of both counts.
 pub(super) fn retry_if_shared<T, E>(
-    mut measure: impl FnMut() -> Result<(T, Busy), E>,
-) -> Result<(T, Busy), E> {
+    mut measure: impl FnMut() -> Result<(T, BusyShare), E>,
+) -> Result<(T, BusyShare), E> {
     let first = measure()?;
-    if !first.1.counts() || !BESIDE_SIBLING.start().retry_beside(first.1.of_all) {
+    if !first.1.is_significant() || !TEST_SIBLING_POLICY.start_retries().retry_if_shared(first.1.of_all) {
         return Ok(first);
     }
     let second = measure()?;
@@ -130,34 +130,34 @@ pub(super) fn retry_if_shared<T, E>(
 
 /// What the kernel has counted up to a moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct KernelCounts {
     /// Ticks that the hypervisor gave to others.
     steal: Fact<u64>,
     /// Stops by the quota of the control group.
     throttled: Fact<u64>,
 }
 
-impl Counted {
+impl KernelCounts {
     /// Up to now, on a CPU.
-    pub(super) fn now(cpu: u32) -> Result<Counted, RunError> {
-        let Noise { steal, throttled, .. } = Noise::read(&Files::system(), cpu);
-        Ok(Counted { steal, throttled })
+    pub(super) fn read_now(cpu: u32) -> Result<KernelCounts, RunError> {
+        let NoiseCounts { steal, throttled, .. } = NoiseCounts::read(&SystemFiles::system(), cpu);
+        Ok(KernelCounts { steal, throttled })
     }
 
     /// The share of a time that the hypervisor gave to others since an earlier moment.
-    pub(super) fn stolen(&self, earlier: &Counted, time: Duration) -> Fact<f64> {
-        let ticks = since(&self.steal, &earlier.steal);
+    pub(super) fn stolen_share(&self, earlier: &KernelCounts, time: Duration) -> Fact<f64> {
+        let ticks = count_since(&self.steal, &earlier.steal);
         ticks.map(|ticks| (ticks as f64 / TICKS / time.as_secs_f64().max(1.0 / TICKS)).min(1.0))
     }
 
     /// Stops by the quota since an earlier moment.
-    pub(super) fn throttled(&self, earlier: &Counted) -> Fact<u64> {
-        since(&self.throttled, &earlier.throttled)
+    pub(super) fn throttled_stops(&self, earlier: &KernelCounts) -> Fact<u64> {
+        count_since(&self.throttled, &earlier.throttled)
     }
 }
 
 /// Counts may go back a little, which reads as nothing.
-fn since(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
+fn count_since(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
     later.clone().and_then(|later| earlier.clone().map(|earlier| later.saturating_sub(earlier)))
 }
 
@@ -165,27 +165,27 @@ fn since(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
 mod tests {
     use super::*;
 
-    fn counted(steal: Fact<u64>) -> Counted {
-        Counted { steal, throttled: Fact::unknown("no control group") }
+    fn counted(steal: Fact<u64>) -> KernelCounts {
+        KernelCounts { steal, throttled: Fact::unknown("no control group") }
     }
 
     #[test]
     fn layouts_that_are_narrower_were_shared() {
         let mut widths = vec![(4.1, 0.01); 30];
         widths.extend([(2.1, 0.01); 10]);
-        let conditions = Conditions { widths, rounds: 480, undisturbed: 456, ..Conditions::default() };
-        assert_eq!(conditions.shared(None), Some((0.25, 40)));
-        let (disturbed, rounds) = conditions.disturbed().unwrap();
+        let conditions = RunConditions { widths, rounds: 480, undisturbed: 456, ..RunConditions::default() };
+        assert_eq!(conditions.shared_layouts(None), Some((0.25, 40)));
+        let (disturbed, rounds) = conditions.disturbed_rounds().unwrap();
         assert!((disturbed - 0.05).abs() < 1e-9 && rounds == 480);
-        let nothing = Conditions::default();
-        assert_eq!((nothing.shared(None), nothing.disturbed()), (None, None));
+        let nothing = RunConditions::default();
+        assert_eq!((nothing.shared_layouts(None), nothing.disturbed_rounds()), (None, None));
     }
 
     #[test]
     fn a_core_that_is_always_shared_is_seen_where_its_width_is_known() {
-        let conditions = Conditions { widths: vec![(2.1, 0.01); 10], ..Conditions::default() };
-        assert_eq!(conditions.shared(None).map(|(share, _)| share), Some(0.0));
-        assert_eq!(conditions.shared(Some(4.8)).map(|(share, _)| share), Some(1.0));
+        let conditions = RunConditions { widths: vec![(2.1, 0.01); 10], ..RunConditions::default() };
+        assert_eq!(conditions.shared_layouts(None).map(|(share, _)| share), Some(0.0));
+        assert_eq!(conditions.shared_layouts(Some(4.8)).map(|(share, _)| share), Some(1.0));
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             let mut times = 0;
             let found = retry_if_shared(|| {
                 times += 1;
-                Ok::<_, ()>((times, Busy { share: shares[times - 1], of_all }))
+                Ok::<_, ()>((times, BusyShare { share: shares[times - 1], of_all }))
             });
             (found.unwrap().0, times)
         };
@@ -207,34 +207,34 @@ mod tests {
     #[test]
     fn a_test_is_compared_with_the_best_width_of_all() {
         let widths = [vec![(4.1, 0.01); 30], vec![(2.1, 0.01); 10]].concat();
-        let conditions = Conditions { used: widths.clone(), widths, ..Conditions::default() };
-        assert_eq!(conditions.busy(30, None), Busy { share: 1.0, of_all: 0.25 });
-        assert_eq!(conditions.busy(20, None).share, 0.5);
-        assert_eq!(conditions.busy(40, None).share, 0.0, "nothing was measured");
+        let conditions = RunConditions { used: widths.clone(), widths, ..RunConditions::default() };
+        assert_eq!(conditions.busy_since(30, None), BusyShare { share: 1.0, of_all: 0.25 });
+        assert_eq!(conditions.busy_since(20, None).share, 0.5);
+        assert_eq!(conditions.busy_since(40, None).share, 0.0, "nothing was measured");
     }
 
     #[test]
     fn layouts_that_were_left_out_changed_nothing() {
         let widths = [vec![(4.1, 0.01); 35], vec![(2.1, 0.01); 5]].concat();
         let used = widths[..35].to_vec();
-        let conditions = Conditions { widths, used, ..Conditions::default() };
-        assert_eq!(conditions.busy(30, None), Busy { share: 0.0, of_all: 0.125 });
-        assert_eq!(conditions.shared(None), Some((0.125, 40)), "the environment has them");
+        let conditions = RunConditions { widths, used, ..RunConditions::default() };
+        assert_eq!(conditions.busy_since(30, None), BusyShare { share: 0.0, of_all: 0.125 });
+        assert_eq!(conditions.shared_layouts(None), Some((0.125, 40)), "the environment has them");
     }
 
     #[test]
     fn stolen_time_is_a_share() {
         let [before, after] = [40, 65].map(|ticks| counted(Fact::Known(ticks)));
-        assert_eq!(after.stolen(&before, Duration::from_secs(1)), Fact::Known(0.25));
-        assert_eq!(before.stolen(&after, Duration::from_secs(1)), Fact::Known(0.0));
+        assert_eq!(after.stolen_share(&before, Duration::from_secs(1)), Fact::Known(0.25));
+        assert_eq!(before.stolen_share(&after, Duration::from_secs(1)), Fact::Known(0.0));
         let hidden = counted(Fact::unknown("hidden"));
-        assert_eq!(after.stolen(&hidden, Duration::from_secs(1)).why(), Some("hidden"));
-        assert!(after.throttled(&before).why().is_some());
+        assert_eq!(after.stolen_share(&hidden, Duration::from_secs(1)).why(), Some("hidden"));
+        assert!(after.throttled_stops(&before).why().is_some());
     }
 
     #[test]
     fn the_first_layouts_are_compared_with_the_width_of_the_design() {
-        let alone = |known| Conditions::default().quiet(known).is_alone(2.1, 0.0);
+        let alone = |known| RunConditions::default().quiet_width(known).is_alone(2.1, 0.0);
         assert_eq!([None, Some(4.8)].map(alone), [true, false]);
     }
 }

@@ -1,74 +1,74 @@
 //! What events cost: the difference between a program in which it happens and the same one in which it does not.
 
-use super::cost::{CostPoint, Costs, settled};
+use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::UarchRecord;
-use super::test::Test;
-use super::test::rate::{Contrast, Row};
-use super::test::walk::Walk;
-use super::verdict::{Kind, Verdict};
+use super::spec::TestSpec;
+use super::spec::program_family::ProgramFamily;
+use super::spec::rate::{ContrastSpec, TestRow};
+use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
-use cyclescope_core::statistics::{Interval, range};
+use cyclescope_core::statistics::{Interval, value_range};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 
 /// Measures the programs of each event that are for a CPU with these features, and judges.
-pub(super) fn contrast(
-    core: &mut dyn Costs,
-    test: &'static Test,
-    contrast: &'static Contrast,
+pub(super) fn run_contrast(
+    core: &mut dyn MeasureCosts,
+    test: &'static TestSpec,
+    contrast: &'static ContrastSpec,
     has: &dyn Fn(&CpuidFeature) -> bool,
 ) -> Result<Vec<UarchRecord>, RunError> {
-    let of_row = |row: &Row| {
-        let walks: Vec<&Walk> = row.fitting(has).map(|way| &way.walk).collect();
-        let verdict = match settled(core, &walks, row.n) {
+    let of_row = |row: &TestRow| {
+        let walks: Vec<&ProgramFamily> = row.runnable_variants(has).map(|way| &way.family).collect();
+        let verdict = match measure_median_costs(core, &walks, row.n) {
             Err(RunError::Unavailable(reason)) => {
-                return Ok(UarchRecord::without(test, row.key(test.name), &reason, Unit::CoreCycles));
+                return Ok(UarchRecord::unavailable(test, row.record_key(test.name), &reason, Unit::CoreCycles));
             }
             points => {
                 let events = walks.iter().zip(points?);
-                let found: Vec<(&str, Interval)> =
-                    events.filter_map(|(walk, point)| Some((walk.name, event(&point?, row.each)))).collect();
-                judged(&found, walks.len(), contrast, row)
+                let found: Vec<(&str, Interval)> = events
+                    .filter_map(|(walk, point)| Some((walk.name, event_cost(&point?, row.amount_per_step))))
+                    .collect();
+                judge_event(&found, walks.len(), contrast, row)
             }
         };
-        Ok(UarchRecord::new(test, row.key(test.name), verdict, Unit::CoreCycles))
+        Ok(UarchRecord::new(test, row.record_key(test.name), verdict, Unit::CoreCycles))
     };
     contrast.rows.iter().map(of_row).collect()
 }
 
 /// The cost of an event of which a step has so many.
-fn event(point: &CostPoint, each: f64) -> Interval {
+fn event_cost(point: &CostPoint, each: f64) -> Interval {
     Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
 
 /// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
 /// Those that do not show an event do not count where the row's may be hidden and two others do.
-fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, row: &Row) -> Verdict {
-    let Row { hidden, varies, .. } = *row;
-    let why =
-        all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
+fn judge_event(all: &[(&str, Interval)], programs: usize, contrast: &ContrastSpec, row: &TestRow) -> TestVerdict {
+    let TestRow { may_be_hidden: hidden, varies_by_place: varies, .. } = *row;
+    let why = all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
     // Where not every program has to show it, noise must not.
     let sure = |cost: &Interval| !hidden || cost.low > 0.0;
-    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.apart && sure(cost);
-    let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.apart);
+    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.tolerance && sure(cost);
+    let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.tolerance);
     let few = !hidden || reversed || all.iter().filter(shows).count() < 2;
     let found: Vec<_> = all.iter().filter(|one| few || shows(one)).collect();
-    let [least, most] = range(found.iter().map(|(_, cost)| cost.value));
+    let [least, most] = value_range(found.iter().map(|(_, cost)| cost.value));
     if programs == 0 {
-        return Verdict::new(Kind::None, "this CPU has no such instructions");
+        return TestVerdict::new(VerdictKind::None, "this CPU has no such instructions");
     }
     if all.len() < programs {
-        return Verdict::new(Kind::Unclear, "other work disturbed all of a program's layouts");
+        return TestVerdict::new(VerdictKind::Unclear, "other work disturbed all of a program's layouts");
     }
-    if most < contrast.apart && least > -contrast.apart {
-        return Verdict::new(Kind::None, format!("it costs less than {}: {why}", contrast.apart));
+    if most < contrast.tolerance && least > -contrast.tolerance {
+        return TestVerdict::new(VerdictKind::None, format!("it costs less than {}: {why}", contrast.tolerance));
     }
     // A control that is dearer is none.
-    if least < -contrast.apart {
-        return Verdict::new(Kind::Unclear, format!("a program without the event takes longer: {why}"));
+    if least < -contrast.tolerance {
+        return TestVerdict::new(VerdictKind::Unclear, format!("a program without the event takes longer: {why}"));
     }
-    if least < contrast.apart {
-        return Verdict::new(Kind::Unclear, format!("one program alone shows it: {why}"));
+    if least < contrast.tolerance {
+        return TestVerdict::new(VerdictKind::Unclear, format!("one program alone shows it: {why}"));
     }
     // What a hidden event saves depends on what its program is short of, so the two that show most of it have to agree.
     let mut costs: Vec<f64> = found.iter().map(|(_, cost)| cost.value).collect();
@@ -76,28 +76,28 @@ fn judged(all: &[(&str, Interval)], programs: usize, contrast: &Contrast, row: &
     let compared = if few { least } else { costs[costs.len() - 2] };
     // Of what depends on the place of the code all have to be sure that it is there.
     let sure = varies && found.iter().all(|(_, cost)| cost.low > 0.0);
-    if !sure && most - compared > contrast.apart.max(contrast.apart_share * most) {
-        return Verdict::new(Kind::Unclear, format!("no two programs agree: {why}"));
+    if !sure && most - compared > contrast.tolerance.max(contrast.tolerance_share * most) {
+        return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree: {why}"));
     }
     let low = found.iter().map(|(_, cost)| cost.low).fold(f64::INFINITY, f64::min);
     let high = found.iter().map(|(_, cost)| cost.high).fold(f64::NEG_INFINITY, f64::max);
     let size = Some(Interval { value: (least + most) / 2.0, low, high });
-    Verdict { size, ..Verdict::new(Kind::Found, why) }
+    TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, why) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::TESTS;
-    use crate::test::Look;
-    use crate::test::walk::Steps;
+    use crate::spec::Experiment;
+    use crate::spec::program_family::StepLoop;
+    use crate::test_list::TESTS;
     use cyclescope_core::error::Unavailable;
 
     /// A core on which each step costs this much by program, and in every third measurement much more.
     struct Core([f64; 2], usize);
 
-    impl Costs for Core {
-        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+    impl MeasureCosts for Core {
+        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             self.1 += 1;
             let disturbed = if self.1 % 3 == 1 { 30.0 } else { 0.0 };
             let cost = self.0[usize::from(walk.name.contains("jnc"))] + disturbed;
@@ -106,31 +106,31 @@ mod tests {
     }
 
     fn penalty(costs: [f64; 2]) -> UarchRecord {
-        let found = TESTS.iter().find_map(|test| match &test.look {
-            Look::Contrast(contrast) if test.name == "misprediction" => Some((*test, contrast)),
+        let found = TESTS.iter().find_map(|test| match &test.experiment {
+            Experiment::Contrast(contrast) if test.name == "misprediction" => Some((*test, contrast)),
             _ => None,
         });
         let (test, contrast) = found.unwrap();
-        super::contrast(&mut Core(costs, 0), test, contrast, &|_| true).unwrap().remove(0)
+        super::run_contrast(&mut Core(costs, 0), test, contrast, &|_| true).unwrap().remove(0)
     }
 
     #[test]
     fn two_programs_that_agree_tell_what_an_event_costs() {
         // One step in two has it.
         let found = penalty([8.0, 8.25]);
-        assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(16.25)));
+        assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(16.25)));
         assert!(found.value.low.unwrap() < 16.0 && found.value.high.unwrap() > 16.5);
     }
 
     /// What is subtracted is another program.
     #[test]
     fn every_event_has_a_control() {
-        for test in TESTS.iter().filter(|test| matches!(test.look, Look::Contrast(_))) {
-            for (row, way) in test.rows().iter().flat_map(|row| row.ways.iter().map(move |way| (row, way))) {
-                let event = (way.walk.program)(row.n);
-                let control = way.walk.without.expect("an event is a difference")(row.n);
-                let name = format!("{}, {}", row.key(test.name), way.walk.name);
-                let all = |steps: &Steps| {
+        for test in TESTS.iter().filter(|test| matches!(test.experiment, Experiment::Contrast(_))) {
+            for (row, way) in test.rows().iter().flat_map(|row| row.variants.iter().map(move |way| (row, way))) {
+                let event = (way.family.program)(row.n);
+                let control = way.family.control.expect("an event is a difference")(row.n);
+                let name = format!("{}, {}", row.record_key(test.name), way.family.name);
+                let all = |steps: &StepLoop| {
                     let memory = format!("{:?}", steps.memory);
                     [steps.init.clone(), steps.body.clone(), memory.into_bytes()].concat()
                 };
@@ -142,66 +142,65 @@ mod tests {
     #[test]
     fn what_is_not_to_be_had_costs_nothing_that_is_known() {
         struct Without;
-        impl Costs for Without {
-            fn cost(&mut self, _: &Walk, _: usize) -> Result<Option<CostPoint>, RunError> {
+        impl MeasureCosts for Without {
+            fn measure_cost(&mut self, _: &ProgramFamily, _: usize) -> Result<Option<CostPoint>, RunError> {
                 let [what, why, remedy] = ["pages of 2 MiB", "none came", "ask for some"].map(str::to_string);
                 Err(RunError::Unavailable(Unavailable { what, why, remedy }))
             }
         }
         let test = *TESTS.iter().find(|test| test.name == "huge_pages").unwrap();
-        let Look::Contrast(contrast) = &test.look else { panic!("it is a contrast") };
-        let found = super::contrast(&mut Without, test, contrast, &|_| true).unwrap().remove(0);
-        assert_eq!((found.verdict, found.value.value), (Kind::None, None));
+        let Experiment::Contrast(contrast) = &test.experiment else { panic!("it is a contrast") };
+        let found = super::run_contrast(&mut Without, test, contrast, &|_| true).unwrap().remove(0);
+        assert_eq!((found.verdict, found.value.value), (VerdictKind::None, None));
         assert_eq!(found.why, "pages of 2 MiB: none came");
     }
 
     #[test]
     fn two_programs_are_enough_of_an_event_that_others_may_hide() {
-        let contrast = Contrast { rows: &[], apart: 1.0, apart_share: 0.1 };
+        let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
         let told = |costs: &[f64], hidden| {
-            let found: Vec<_> =
-                costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
-            let row = Row { hidden, ..Row::new("", 1, 1.0, &[]) };
-            let verdict = judged(&found, costs.len(), &contrast, &row);
+            let found: Vec<_> = costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
+            let row = TestRow { may_be_hidden: hidden, ..TestRow::new("", 1, 1.0, &[]) };
+            let verdict = judge_event(&found, costs.len(), &contrast, &row);
             (verdict.kind, verdict.size.map(|size| size.value))
         };
-        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (Kind::Found, Some(4.0)));
-        assert_eq!(told(&[0.0, 1.5, 4.5, 4.5], true), (Kind::Found, Some(3.0)));
-        assert_eq!(told(&[0.0, 1.5, 1.5, 4.5], true), (Kind::Unclear, None));
-        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (Kind::Unclear, None));
-        assert_eq!(told(&[2.0, 4.0, 4.0], false), (Kind::Unclear, None));
-        assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (Kind::Unclear, None));
-        assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (Kind::Unclear, None));
-        assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (Kind::Unclear, None));
-        assert_eq!(told(&[0.0, 0.2, 0.1, 0.0], true), (Kind::None, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], true), (VerdictKind::Found, Some(4.0)));
+        assert_eq!(told(&[0.0, 1.5, 4.5, 4.5], true), (VerdictKind::Found, Some(3.0)));
+        assert_eq!(told(&[0.0, 1.5, 1.5, 4.5], true), (VerdictKind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 4.0], false), (VerdictKind::Unclear, None));
+        assert_eq!(told(&[2.0, 4.0, 4.0], false), (VerdictKind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 0.0], true), (VerdictKind::Unclear, None));
+        assert_eq!(told(&[0.0, 4.0, 0.1, 6.0], true), (VerdictKind::Unclear, None));
+        assert_eq!(told(&[-3.0, 4.0, 0.1, 4.0], true), (VerdictKind::Unclear, None));
+        assert_eq!(told(&[0.0, 0.2, 0.1, 0.0], true), (VerdictKind::None, None));
     }
 
     #[test]
     fn what_depends_on_the_place_of_the_code_has_an_interval_where_all_programs_show_it() {
-        let contrast = Contrast { rows: &[], apart: 0.5, apart_share: 0.2 };
-        let told = |costs: [[f64; 3]; 2], row: Row| {
+        let contrast = ContrastSpec { rows: &[], tolerance: 0.5, tolerance_share: 0.2 };
+        let told = |costs: [[f64; 3]; 2], row: TestRow| {
             let found = costs.map(|[low, value, high]| ("", Interval { value, low, high }));
-            let verdict = judged(&found, 2, &contrast, &row);
+            let verdict = judge_event(&found, 2, &contrast, &row);
             (verdict.kind, verdict.size.map(|size| [size.low, size.high]))
         };
-        let row = || Row::new("", 1, 1.0, &[]);
+        let row = || TestRow::new("", 1, 1.0, &[]);
         let apart = [[1.4, 1.5, 19.0], [24.0, 25.0, 31.0]];
-        assert_eq!(told(apart, row().varying()), (Kind::Found, Some([1.4, 31.0])));
-        assert_eq!(told(apart, row()), (Kind::Unclear, None));
+        assert_eq!(told(apart, row().varying_by_place()), (VerdictKind::Found, Some([1.4, 31.0])));
+        assert_eq!(told(apart, row()), (VerdictKind::Unclear, None));
         // Noise, and none at all, in one of them.
-        assert_eq!(told([[-0.1, 1.5, 19.0], apart[1]], row().varying()), (Kind::Unclear, None));
-        assert_eq!(told([[0.1, 0.2, 0.3], apart[1]], row().varying()), (Kind::Unclear, None));
+        assert_eq!(told([[-0.1, 1.5, 19.0], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
+        assert_eq!(told([[0.1, 0.2, 0.3], apart[1]], row().varying_by_place()), (VerdictKind::Unclear, None));
     }
 
     #[test]
     fn programs_that_differ_or_show_nothing_tell_no_number() {
-        assert_eq!(penalty([8.0, 12.0]).verdict, Kind::Unclear);
-        assert_eq!(penalty([0.1, 0.0]).verdict, Kind::None);
+        assert_eq!(penalty([8.0, 12.0]).verdict, VerdictKind::Unclear);
+        assert_eq!(penalty([0.1, 0.0]).verdict, VerdictKind::None);
         let dearer = penalty([0.1, -3.0]);
-        assert!(dearer.verdict == Kind::Unclear && dearer.why.contains("takes longer"), "{}", dearer.why);
+        assert!(dearer.verdict == VerdictKind::Unclear && dearer.why.contains("takes longer"), "{}", dearer.why);
         assert_eq!(
             penalty([0.9, 1.1]).verdict,
-            Kind::Unclear,
+            VerdictKind::Unclear,
             "one is an event of 1.8, and they differ by less than 2"
         );
         assert_eq!(penalty([8.0, 12.0]).value.value, None);
@@ -209,17 +208,17 @@ mod tests {
 
     #[test]
     fn noise_and_a_program_that_was_not_measured_show_no_event() {
-        let contrast = Contrast { rows: &[], apart: 1.0, apart_share: 0.1 };
-        let row = Row { hidden: true, ..Row::new("", 1, 1.0, &[]) };
+        let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
+        let row = TestRow { may_be_hidden: true, ..TestRow::new("", 1, 1.0, &[]) };
         let told = |lows: [f64; 3], programs| {
             let found = lows.map(|low| ("", Interval { value: 4.0, low, high: 5.0 }));
-            judged(&found, programs, &contrast, &row).kind
+            judge_event(&found, programs, &contrast, &row).kind
         };
-        assert_eq!(told([3.0; 3], 3), Kind::Found);
-        assert_eq!(told([3.0; 3], 4), Kind::Unclear, "one was disturbed");
+        assert_eq!(told([3.0; 3], 3), VerdictKind::Found);
+        assert_eq!(told([3.0; 3], 4), VerdictKind::Unclear, "one was disturbed");
         // Of four that may hide it, two show it, and one of these within its noise alone.
         let noisy = [(4.0, 3.0), (4.0, -1.0), (0.0, 0.0), (0.0, 0.0)];
         let found = noisy.map(|(value, low)| ("", Interval { value, low, high: 5.0 }));
-        assert_eq!(judged(&found, 4, &contrast, &row).kind, Kind::Unclear);
+        assert_eq!(judge_event(&found, 4, &contrast, &row).kind, VerdictKind::Unclear);
     }
 }

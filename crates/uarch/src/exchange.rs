@@ -10,11 +10,11 @@
 //!
 //! Limits: with many CPUs there is time for the rows of a few.
 
-use super::pairs::{Pair, clusters, recorded};
+use super::exchange_pairs::{ExchangePair, cluster_times, record_pairs};
 use super::record::UarchRecord;
-use super::surroundings::Place;
-use super::test::Test;
-use super::test::exchange::{Exchange, Exchanges};
+use super::reported_machine::CpuLocation;
+use super::spec::TestSpec;
+use super::spec::exchange::{ExchangeProgram, ExchangesSpec};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::quantiles;
 use cyclescope_core::unit::Hertz;
@@ -22,30 +22,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time for a pass of a pair: both of its programs, and what starts them.
-const EACH: Duration = Duration::from_millis(5);
+const PASS_TIME: Duration = Duration::from_millis(5);
 /// Time to make the executors of a CPU.
-const OPENED: Duration = Duration::from_millis(25);
+const OPEN_TIME: Duration = Duration::from_millis(25);
 /// How often a pair is measured at least, and so its control, and at most, where there are few.
 const PASSES: [usize; 2] = [4, 32];
 /// Of the rounds of a batch, the share that is below what stands for it: more than half may have been disturbed.
-const USUAL: f64 = 0.25;
+const USUAL_QUANTILE: f64 = 0.25;
 
 /// One measurement.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct ExchangeRequest {
     /// The CPU that sends messages, and the one that answers.
     pub cpus: [u32; 2],
     /// The program.
-    pub way: &'static Exchange,
+    pub program: &'static ExchangeProgram,
     /// The number of the line.
     pub line: usize,
     /// Whether the answers go to another line: the control.
-    pub apart: bool,
+    pub is_control: bool,
 }
 
 /// What exchanges took.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Turns {
+pub(super) struct ExchangeTicks {
     /// Exchanges by which the longer call of a round has more than the shorter one.
     pub more: u64,
     /// TSC ticks of the shorter and the longer call of each round, by batch.
@@ -53,40 +53,40 @@ pub(super) struct Turns {
 }
 
 /// CPUs that can exchange messages.
-pub(super) trait Pairs {
+pub(super) trait ExchangeMessages {
     /// Has two CPUs exchange messages; a text where one can't.
-    fn exchanged(&mut self, asked: &Asked) -> Result<Result<Turns, String>, RunError>;
+    fn exchange_messages(&mut self, asked: &ExchangeRequest) -> Result<Result<ExchangeTicks, String>, RunError>;
 
     /// This CPU is not needed any more.
-    fn done_with(&mut self, cpu: u32);
+    fn release_cpu(&mut self, cpu: u32);
 }
 
 /// The time that passes, and how much of it may.
-pub(super) struct Time<'a> {
+pub(super) struct TimeBudget<'a> {
     /// The time now.
     pub now: &'a dyn Fn() -> Duration,
     /// How long the test may take.
-    pub most: Duration,
+    pub max: Duration,
 }
 
 /// Measures each two of these CPUs, or as many rows as there is time for.
-pub(super) fn exchanged(
-    all: &mut dyn Pairs,
-    asked: &'static Exchanges,
+pub(super) fn run_exchanges(
+    all: &mut dyn ExchangeMessages,
+    asked: &'static ExchangesSpec,
     cpus: &[u32],
-    time: &Time,
-) -> Result<Vec<Pair>, RunError> {
-    let end = (time.now)() + time.most;
-    let rows = rows(cpus, time.most);
-    let mut pairs: Vec<Pair> = Vec::new();
+    time: &TimeBudget,
+) -> Result<Vec<ExchangePair>, RunError> {
+    let end = (time.now)() + time.max;
+    let rows = choose_rows(cpus, time.max);
+    let mut pairs: Vec<ExchangePair> = Vec::new();
     // Column by column, so that no more CPUs are held than there are rows, and one.
     for column in cpus {
         let partners = rows.iter().filter(|row| *row != column);
         // Of two rows' CPUs there is one pair.
         let partners = partners.filter(|row| !rows.contains(column) || **row < *column);
-        pairs.extend(partners.map(|row| Pair::new([*row.min(column), *row.max(column)])));
+        pairs.extend(partners.map(|row| ExchangePair::new([*row.min(column), *row.max(column)])));
     }
-    let steps = steps(pairs.len(), passes(pairs.len(), time.most), rows.len() == cpus.len());
+    let steps = order_passes(pairs.len(), passes_in_time(pairs.len(), time.max), rows.len() == cpus.len());
     let mut last = BTreeMap::new();
     for (step, (number, _)) in steps.iter().enumerate() {
         last.extend(pairs[*number].cpus.map(|cpu| (cpu, step)));
@@ -97,15 +97,15 @@ pub(super) fn exchanged(
         }
         let pair = &mut pairs[number];
         pair.tried = true;
-        measure(all, asked, pair, pass)?;
-        pair.cpus.iter().filter(|cpu| last[*cpu] == step).for_each(|cpu| all.done_with(*cpu));
+        measure_pass(all, asked, pair, pass)?;
+        pair.cpus.iter().filter(|cpu| last[*cpu] == step).for_each(|cpu| all.release_cpu(*cpu));
     }
     Ok(pairs)
 }
 
 /// Pairs and passes in turn. Where all CPUs can be held at once, each pass is of all pairs, so that all meet the same of what changes
 /// meanwhile; where not, a pair has its passes one after another.
-fn steps(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
+fn order_passes(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
     match whole {
         true => (0..passes).flat_map(|pass| (0..pairs).map(move |pair| (pair, pass))).collect(),
         false => (0..pairs).flat_map(|pair| (0..passes).map(move |pass| (pair, pass))).collect(),
@@ -113,17 +113,17 @@ fn steps(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
 }
 
 /// One pass of a pair, in this line. The two programs are asked from either side.
-fn measure(
-    all: &mut dyn Pairs,
-    asked: &'static Exchanges,
-    pair: &mut Pair,
+fn measure_pass(
+    all: &mut dyn ExchangeMessages,
+    asked: &'static ExchangesSpec,
+    pair: &mut ExchangePair,
     line: usize,
 ) -> Result<(), RunError> {
     let [one, other] = pair.cpus;
     let sides = [[one, other], [other, one]];
-    for (number, (way, cpus)) in asked.ways.iter().zip(sides).enumerate() {
-        match all.exchanged(&Asked { cpus, way, line, apart: false })? {
-            Ok(turns) => pair.ways[number].extend(turns.usual()),
+    for (number, (way, cpus)) in asked.programs.iter().zip(sides).enumerate() {
+        match all.exchange_messages(&ExchangeRequest { cpus, program: way, line, is_control: false })? {
+            Ok(turns) => pair.program_ticks[number].extend(turns.ticks_per_batch()),
             Err(why) => {
                 pair.why = Some(why);
                 return Ok(());
@@ -131,33 +131,32 @@ fn measure(
         }
     }
     if line < PASSES[0] {
-        let control = Asked { cpus: pair.cpus, way: &asked.ways[0], line, apart: true };
-        match all.exchanged(&control)? {
-            Ok(turns) => pair.unanswered.extend(turns.usual()),
+        let control = ExchangeRequest { cpus: pair.cpus, program: &asked.programs[0], line, is_control: true };
+        match all.exchange_messages(&control)? {
+            Ok(turns) => pair.unanswered_ticks.extend(turns.ticks_per_batch()),
             Err(why) => pair.why = Some(why),
         }
     }
     Ok(())
 }
 
-impl Turns {
+impl ExchangeTicks {
     /// TSC ticks of an exchange in each batch.
-    fn usual(&self) -> Vec<f64> {
+    fn ticks_per_batch(&self) -> Vec<f64> {
         let of_call = |batch: &[[u64; 2]], call: usize| {
             let mut ticks: Vec<f64> = batch.iter().map(|round| round[call] as f64).collect();
-            (!ticks.is_empty()).then(|| quantiles(&mut ticks, [USUAL])[0])
+            (!ticks.is_empty()).then(|| quantiles(&mut ticks, [USUAL_QUANTILE])[0])
         };
-        let exchange =
-            |batch: &Vec<[u64; 2]>| Some((of_call(batch, 1)? - of_call(batch, 0)?) / self.more as f64);
+        let exchange = |batch: &Vec<[u64; 2]>| Some((of_call(batch, 1)? - of_call(batch, 0)?) / self.more as f64);
         self.batches.iter().filter_map(exchange).collect()
     }
 }
 
 /// The CPUs whose pairs with all others are measured: all, or the first and others as far apart as can be.
-fn rows(cpus: &[u32], time: Duration) -> Vec<u32> {
+fn choose_rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     let count = cpus.len();
-    let opening = OPENED * count as u32;
-    let each = EACH.as_secs_f64() * PASSES[0] as f64;
+    let opening = OPEN_TIME * count as u32;
+    let each = PASS_TIME.as_secs_f64() * PASSES[0] as f64;
     let pairs = (time.saturating_sub(opening).as_secs_f64() / each) as usize;
     if count * count.saturating_sub(1) / 2 <= pairs {
         return cpus.to_vec();
@@ -167,31 +166,31 @@ fn rows(cpus: &[u32], time: Duration) -> Vec<u32> {
 }
 
 /// How often each of so many pairs is measured.
-fn passes(pairs: usize, time: Duration) -> usize {
-    let whole = EACH.as_secs_f64() * pairs.max(1) as f64;
+fn passes_in_time(pairs: usize, time: Duration) -> usize {
+    let whole = PASS_TIME.as_secs_f64() * pairs.max(1) as f64;
     ((time.as_secs_f64() / whole) as usize).clamp(PASSES[0], PASSES[1])
 }
 
 /// The records of pairs, where the TSC has this rate.
-pub(super) fn records(
-    test: &'static Test,
-    asked: &'static Exchanges,
-    pairs: &[Pair],
-    places: &[Place],
+pub(super) fn exchange_records(
+    test: &'static TestSpec,
+    asked: &'static ExchangesSpec,
+    pairs: &[ExchangePair],
+    places: &[CpuLocation],
     rate: Option<Hertz>,
 ) -> Vec<UarchRecord> {
-    let judged: Vec<_> = pairs.iter().map(|pair| pair.judged(asked, rate)).collect();
+    let judged: Vec<_> = pairs.iter().map(|pair| pair.judge_transfer(asked, rate)).collect();
     let sizes: Vec<_> = judged.iter().map(|verdict| verdict.size).collect();
-    let clusters = clusters(&sizes);
-    recorded(test, pairs, judged, &clusters, places)
+    let clusters = cluster_times(&sizes);
+    record_pairs(test, pairs, judged, &clusters, places)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::TESTS;
-    use crate::test::Look;
-    use crate::verdict::Kind;
+    use crate::spec::Experiment;
+    use crate::test_list::TESTS;
+    use crate::verdict::VerdictKind;
     use std::cell::Cell;
     use std::collections::BTreeSet;
 
@@ -234,24 +233,23 @@ mod tests {
                 now.set(now.get() + Duration::from_millis(1));
                 now.get()
             };
-            let time = Time { now: &step, most: Duration::from_secs(2) };
-            let pairs = exchanged(self, asked, cpus, &time).unwrap();
-            records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)))
+            let time = TimeBudget { now: &step, max: Duration::from_secs(2) };
+            let pairs = run_exchanges(self, asked, cpus, &time).unwrap();
+            exchange_records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)))
         }
     }
 
-    impl<F: Fn([u32; 2], usize) -> Option<u64>> Pairs for Planted<F> {
-        fn exchanged(&mut self, asked: &Asked) -> Result<Result<Turns, String>, RunError> {
+    impl<F: Fn([u32; 2], usize) -> Option<u64>> ExchangeMessages for Planted<F> {
+        fn exchange_messages(&mut self, asked: &ExchangeRequest) -> Result<Result<ExchangeTicks, String>, RunError> {
             self.held.extend(asked.cpus);
             self.most = self.most.max(self.held.len());
-            self.lines[asked.line] += usize::from(!asked.apart);
+            self.lines[asked.line] += usize::from(!asked.is_control);
             let (_, of) = test();
-            let number = of.ways.iter().position(|way| std::ptr::eq(way, asked.way)).unwrap();
-            let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.apart);
+            let number = of.programs.iter().position(|way| std::ptr::eq(way, asked.program)).unwrap();
+            let ticks = (self.ticks)(asked.cpus, number).filter(|_| !asked.is_control);
             let batch = |batch: usize| {
-                let late = if asked.apart && asked.line == 0 { self.late } else { 1 };
-                let each =
-                    late * ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
+                let late = if asked.is_control && asked.line == 0 { self.late } else { 1 };
+                let each = late * ticks.filter(|_| batch.is_multiple_of(self.every)).unwrap_or(self.unanswered);
                 // An interrupt in every fifth round, of one call and then of the other one.
                 let round = |round: u64| {
                     let late = [(0, 20_000), (1, 50_000)]
@@ -260,23 +258,23 @@ mod tests {
                 };
                 (0..24).map(round).collect()
             };
-            Ok(Ok(Turns { more: 16, batches: (0..8).map(batch).collect() }))
+            Ok(Ok(ExchangeTicks { more: 16, batches: (0..8).map(batch).collect() }))
         }
 
-        fn done_with(&mut self, cpu: u32) {
+        fn release_cpu(&mut self, cpu: u32) {
             self.held.remove(&cpu);
         }
     }
 
-    fn test() -> (&'static Test, &'static Exchanges) {
-        let find = |test: &&'static Test| match &test.look {
-            Look::Exchanges(asked) => Some((*test, asked)),
+    fn test() -> (&'static TestSpec, &'static ExchangesSpec) {
+        let find = |test: &&'static TestSpec| match &test.experiment {
+            Experiment::Exchanges(asked) => Some((*test, asked)),
             _ => None,
         };
         TESTS.iter().find_map(find).unwrap()
     }
 
-    fn of(records: &[UarchRecord], cpus: [u32; 2]) -> (Kind, Option<f64>, Option<usize>) {
+    fn of(records: &[UarchRecord], cpus: [u32; 2]) -> (VerdictKind, Option<f64>, Option<usize>) {
         let of = |record: &&UarchRecord| record.pair.as_ref().is_some_and(|pair| pair.cpus == cpus);
         let record = records.iter().find(of).expect("a record of the pair");
         (record.verdict, record.value.value, record.pair.as_ref().and_then(|pair| pair.cluster))
@@ -301,10 +299,7 @@ mod tests {
         assert_eq!(found.len(), 15);
         let near = |cpus, nanos: f64, cluster| {
             let (kind, value, of) = of(&found, cpus);
-            assert!(
-                kind == Kind::Found && (value.unwrap() - nanos).abs() < 0.02 * nanos,
-                "{cpus:?} {value:?}"
-            );
+            assert!(kind == VerdictKind::Found && (value.unwrap() - nanos).abs() < 0.02 * nanos, "{cpus:?} {value:?}");
             assert_eq!(of, Some(cluster), "{cpus:?}");
         };
         near([0, 4], 10.0, 1);
@@ -314,7 +309,7 @@ mod tests {
         for record in &found {
             let cpus = record.pair.as_ref().unwrap().cpus;
             assert_eq!(record.why.contains("of one core"), cpus == [0, 4], "{cpus:?}: {}", record.why);
-            assert_eq!(record.verdict == Kind::Unclear, cpus[1] == 5, "{cpus:?}");
+            assert_eq!(record.verdict == VerdictKind::Unclear, cpus[1] == 5, "{cpus:?}");
             assert_eq!(record.what, format!("core_to_core.{}.{}", cpus[0], cpus[1]));
         }
         assert!(of(&found, [2, 5]).1.is_none());
@@ -325,7 +320,7 @@ mod tests {
         let mut silent = Planted::new(|_: [u32; 2], _| None);
         silent.unanswered = 120;
         let found = silent.found(&[0, 1]);
-        assert_eq!(of(&found, [0, 1]), (Kind::Unclear, None, None));
+        assert_eq!(of(&found, [0, 1]), (VerdictKind::Unclear, None, None));
         assert!(found[0].why.contains("did not answer"), "{}", found[0].why);
     }
 
@@ -334,28 +329,24 @@ mod tests {
         let mut part = Planted::new(machine);
         (part.every, part.late) = (4, 3);
         let (kind, value, _) = of(&part.found(&[0, 2]), [0, 2]);
-        assert!(kind == Kind::Found && (value.unwrap() - 55.0).abs() < 1.0, "{value:?}");
+        assert!(kind == VerdictKind::Found && (value.unwrap() - 55.0).abs() < 1.0, "{value:?}");
     }
 
     #[test]
     fn programs_that_differ_are_no_number() {
         let found = Planted::new(|_: [u32; 2], way| Some([100, 150][way])).found(&[0, 1]);
-        assert_eq!(of(&found, [0, 1]).0, Kind::Unclear);
+        assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
         assert!(found[0].why.contains("do not agree"), "{}", found[0].why);
         // One of them is asked by the other CPU: a way that is longer there shows too.
-        let found =
-            Planted::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
-        assert_eq!(of(&found, [0, 1]).0, Kind::Unclear);
+        let found = Planted::new(|[one, _]: [u32; 2], _| Some(if one == 0 { 100 } else { 200 })).found(&[0, 1]);
+        assert_eq!(of(&found, [0, 1]).0, VerdictKind::Unclear);
     }
 
     #[test]
     fn without_another_cpu_there_is_one_record_of_none() {
         for cpus in [&[][..], &[3]] {
             let found = Planted::new(machine).found(cpus);
-            assert_eq!(
-                (found.len(), found[0].verdict, found[0].what.as_str()),
-                (1, Kind::None, "core_to_core")
-            );
+            assert_eq!((found.len(), found[0].verdict, found[0].what.as_str()), (1, VerdictKind::None, "core_to_core"));
         }
     }
 
@@ -364,7 +355,7 @@ mod tests {
         let cpus: Vec<u32> = (0..24).map(|cpu| (cpu + 7) % 24).collect();
         let mut planted = Planted::new(machine);
         let found = planted.found(&cpus);
-        let rows = rows(&cpus, Duration::from_secs(2));
+        let rows = choose_rows(&cpus, Duration::from_secs(2));
         assert!(rows.contains(&7) && (2..20).contains(&rows.len()), "{rows:?}");
         let pairs = rows.len() * (rows.len() - 1) / 2 + rows.len() * (cpus.len() - rows.len());
         assert_eq!(found.len(), pairs);
@@ -381,9 +372,9 @@ mod tests {
             now.set(now.get() + 1);
             Duration::from_secs(now.get())
         };
-        let time = Time { now: &step, most: Duration::from_secs(3) };
-        let pairs = exchanged(&mut Planted::new(machine), asked, &[0, 1, 2], &time).unwrap();
-        let records = records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)));
+        let time = TimeBudget { now: &step, max: Duration::from_secs(3) };
+        let pairs = run_exchanges(&mut Planted::new(machine), asked, &[0, 1, 2], &time).unwrap();
+        let records = exchange_records(test, asked, &pairs, &[], Some(Hertz(RATE * 1e9)));
         let late = records.iter().filter(|record| record.why.contains("no time was left")).count();
         assert!(late == 1 && records.len() == 3, "{late}");
     }

@@ -5,8 +5,8 @@
 //! lowest point counts. The nearest curve that never rises replaces it (isotonic regression, by pooling adjacent violators), and
 //! the knee is the steepest fall in that. A curve that does not fall by [`FALL_LEAST`] within some links has no knee.
 
-use super::overlap::Point;
-use super::test::chain::LINKS;
+use super::overlap::OverlapReading;
+use super::spec::chain::CHAIN_LINKS;
 use cyclescope_core::statistics::median;
 
 /// The least fall at a knee, in overlaps.
@@ -15,7 +15,7 @@ const FALL_LEAST: f64 = 0.4;
 const LEVEL_POINTS: usize = 3;
 /// Fillers within which an overlap ends at most where the chain before them takes entries too, which it gives back link by
 /// link.
-const STEEP: usize = LINKS + 8;
+const MAX_FALL_WIDTH: usize = CHAIN_LINKS + 8;
 /// Shares of the fall at the edges.
 const HIGH_SHARE: f64 = 0.1;
 const LOW_SHARE: f64 = 0.9;
@@ -24,7 +24,7 @@ const ROUGHNESS_MOST: f64 = 0.1;
 
 /// The edges of a knee, in fillers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Knee {
+pub(super) struct KneeEdges {
     /// The last count before the fall.
     pub low: usize,
     /// The last count in it: with one more filler the overlap is what it is past the knee.
@@ -33,90 +33,88 @@ pub(super) struct Knee {
 
 /// Why a curve has no knee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum No {
+pub(super) enum NoKnee {
     /// The chains overlap at every count.
-    End,
+    AlwaysOverlaps,
     /// They never do.
-    Overlap,
+    NeverOverlaps,
     /// The curve does not fall in one place.
-    Shape,
+    NoSingleFall,
 }
 
-impl Knee {
+impl KneeEdges {
     /// Of a curve whose points are in the order of their counts.
-    pub(super) fn of(points: &[Point]) -> Result<Knee, No> {
+    pub(super) fn from_curve(points: &[OverlapReading]) -> Result<KneeEdges, NoKnee> {
         if points.len() < 2 * LEVEL_POINTS || points.iter().any(|point| !point.overlap.is_finite()) {
-            return Err(No::Shape);
+            return Err(NoKnee::NoSingleFall);
         }
-        let points = &points[..=lowest(points)];
+        let points = &points[..=find_lowest(points)];
         let overlaps: Vec<f64> = points.iter().map(|point| point.overlap).collect();
-        let falling = falling(&overlaps);
+        let falling = fit_falling_curve(&overlaps);
         let squares = overlaps.iter().zip(&falling).map(|(own, fitted)| (own - fitted).powi(2)).sum::<f64>();
         let (first, last) = (falling[0], falling[falling.len() - 1]);
         if first - last < FALL_LEAST {
-            return Err(if last >= FALL_LEAST { No::End } else { No::Overlap });
+            return Err(if last >= FALL_LEAST { NoKnee::AlwaysOverlaps } else { NoKnee::NeverOverlaps });
         }
         if (squares / points.len() as f64).sqrt() > ROUGHNESS_MOST {
-            return Err(No::Shape);
+            return Err(NoKnee::NoSingleFall);
         }
-        let (from, to) = steepest(points, &falling);
+        let (from, to) = find_steepest_fall(points, &falling);
         let fall = falling[from] - falling[to];
         // Where counts are far apart only a part of them tells the fall.
         if fall < FALL_LEAST {
-            return Err(No::Shape);
+            return Err(NoKnee::NoSingleFall);
         }
         let last = |share: f64| {
             let place = (from..=to).rev().find(|place| falling[*place] >= falling[to] + share * fall);
             points[place.unwrap_or(from)].n
         };
-        Ok(Knee { low: last(LOW_SHARE), high: last(HIGH_SHARE) })
+        Ok(KneeEdges { low: last(LOW_SHARE), high: last(HIGH_SHARE) })
     }
 
     /// The knee where some fillers are there already.
-    pub(super) fn less(self, fillers: usize) -> Knee {
+    pub(super) fn minus_fillers(self, fillers: usize) -> KneeEdges {
         let [low, high] = [self.low, self.high].map(|count| count.saturating_sub(fillers));
-        Knee { low, high }
+        KneeEdges { low, high }
     }
 
     /// Fillers that may be past the last count where the overlap ends link by link, as where links take entries too: so many
     /// links make the share of the fall that is left there.
-    pub(super) fn links(&self) -> usize {
-        if self.high - self.low >= LINKS / 2 { (HIGH_SHARE * LINKS as f64).ceil() as usize } else { 0 }
+    pub(super) fn link_slack(&self) -> usize {
+        if self.high - self.low >= CHAIN_LINKS / 2 { (HIGH_SHARE * CHAIN_LINKS as f64).ceil() as usize } else { 0 }
     }
 
     /// The next count to either side of the fall that was measured.
-    pub(super) fn bracket(&self, points: &[Point]) -> (usize, usize) {
+    pub(super) fn find_bracket(&self, points: &[OverlapReading]) -> (usize, usize) {
         let next = points.iter().map(|point| point.n).find(|n| *n > self.high);
         (self.low, next.unwrap_or(self.high))
     }
 }
 
 /// Where the curve is lowest, by medians of neighbours.
-fn lowest(points: &[Point]) -> usize {
-    let level =
-        |points: &[Point]| median(&mut points.iter().map(|point| point.overlap).collect::<Vec<f64>>());
+fn find_lowest(points: &[OverlapReading]) -> usize {
+    let level = |points: &[OverlapReading]| median(&mut points.iter().map(|point| point.overlap).collect::<Vec<f64>>());
     let levels = points.windows(LEVEL_POINTS).map(level).enumerate();
-    let (place, _) =
-        levels.min_by(|(_, one), (_, other)| one.total_cmp(other)).expect("there are enough points");
+    let (place, _) = levels.min_by(|(_, one), (_, other)| one.total_cmp(other)).expect("there are enough points");
     place + LEVEL_POINTS - 1
 }
 
-/// The places of the points between which the curve falls most, at most [`STEEP`] fillers apart, or two points where counts are
+/// The places of the points between which the curve falls most, at most [`MAX_FALL_WIDTH`] fillers apart, or two points where counts are
 /// farther apart: a fall from one to the next may lie on both sides of one.
-fn steepest(points: &[Point], falling: &[f64]) -> (usize, usize) {
+fn find_steepest_fall(points: &[OverlapReading], falling: &[f64]) -> (usize, usize) {
     let pairs = (0..points.len()).flat_map(|from| {
-        let near = move |to: &usize| *to <= from + 2 || points[*to].n - points[from].n <= STEEP;
+        let near = move |to: &usize| *to <= from + 2 || points[*to].n - points[from].n <= MAX_FALL_WIDTH;
         (from + 1..points.len()).take_while(near).map(move |to| (from, to))
     });
-    pairs.max_by(|one, other| fall(falling, *one).total_cmp(&fall(falling, *other))).unwrap_or_default()
+    pairs.max_by(|one, other| fall_between(falling, *one).total_cmp(&fall_between(falling, *other))).unwrap_or_default()
 }
 
-fn fall(falling: &[f64], (from, to): (usize, usize)) -> f64 {
+fn fall_between(falling: &[f64], (from, to): (usize, usize)) -> f64 {
     falling[from] - falling[to]
 }
 
 /// The nearest sequence that never rises.
-pub(super) fn falling(values: &[f64]) -> Vec<f64> {
+pub(super) fn fit_falling_curve(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for value in values {
         pools.push((*value, 1));
@@ -135,8 +133,8 @@ pub(super) fn falling(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn curve(overlaps: impl IntoIterator<Item = (usize, f64)>) -> Vec<Point> {
-        overlaps.into_iter().map(|(n, overlap)| Point { n, overlap, fast: overlap.round() }).collect()
+    fn curve(overlaps: impl IntoIterator<Item = (usize, f64)>) -> Vec<OverlapReading> {
+        overlaps.into_iter().map(|(n, overlap)| OverlapReading { n, overlap, fast: overlap.round() }).collect()
     }
 
     #[test]
@@ -147,36 +145,36 @@ mod tests {
             _ => 0.1 + 0.001 * (n - 192) as f64,
         };
         let points = curve((2..400).map(|n| (n, overlap(n))));
-        assert_eq!(Knee::of(&points), Ok(Knee { low: 192, high: 192 }));
+        assert_eq!(KneeEdges::from_curve(&points), Ok(KneeEdges { low: 192, high: 192 }));
     }
 
     #[test]
     fn a_fall_link_by_link_has_two_edges() {
         let overlap = |n: usize| (500i64 - n as i64).clamp(0, 20) as f64 / 20.0;
         let points = curve((400..560).map(|n| (n, overlap(n))));
-        let knee = Knee::of(&points).unwrap();
-        assert_eq!((knee.low, knee.high, knee.links()), (482, 498, 2));
-        assert_eq!(knee.less(16), Knee { low: 466, high: 482 });
+        let knee = KneeEdges::from_curve(&points).unwrap();
+        assert_eq!((knee.low, knee.high, knee.link_slack()), (482, 498, 2));
+        assert_eq!(knee.minus_fillers(16), KneeEdges { low: 466, high: 482 });
     }
 
     #[test]
     fn curves_without_a_knee_say_why() {
         let flat = |overlap: f64| curve((1..40).map(|n| (10 * n, overlap)));
-        assert_eq!(Knee::of(&flat(0.97)), Err(No::End));
-        assert_eq!(Knee::of(&flat(0.05)), Err(No::Overlap));
+        assert_eq!(KneeEdges::from_curve(&flat(0.97)), Err(NoKnee::AlwaysOverlaps));
+        assert_eq!(KneeEdges::from_curve(&flat(0.05)), Err(NoKnee::NeverOverlaps));
         // Noise is neither.
         let torn = curve((1..40).map(|n| (10 * n, [0.9, 0.1, 0.5][n % 3])));
-        assert!(Knee::of(&torn).is_err(), "{torn:?}");
+        assert!(KneeEdges::from_curve(&torn).is_err(), "{torn:?}");
         let slope = curve((1..40).map(|n| (10 * n, 1.0 - n as f64 / 40.0)));
-        assert_eq!(Knee::of(&slope), Err(No::Shape));
-        assert_eq!(Knee::of(&curve([(1, f64::NAN)])), Err(No::Shape));
+        assert_eq!(KneeEdges::from_curve(&slope), Err(NoKnee::NoSingleFall));
+        assert_eq!(KneeEdges::from_curve(&curve([(1, f64::NAN)])), Err(NoKnee::NoSingleFall));
     }
 
     #[test]
     fn the_nearest_falling_curve_pools_what_rises() {
-        assert_eq!(falling(&[3.0, 1.0, 2.0, 0.0]), [3.0, 1.5, 1.5, 0.0]);
-        assert_eq!(falling(&[1.0, 2.0, 3.0]), [2.0, 2.0, 2.0]);
-        assert!(falling(&[]).is_empty());
+        assert_eq!(fit_falling_curve(&[3.0, 1.0, 2.0, 0.0]), [3.0, 1.5, 1.5, 0.0]);
+        assert_eq!(fit_falling_curve(&[1.0, 2.0, 3.0]), [2.0, 2.0, 2.0]);
+        assert!(fit_falling_curve(&[]).is_empty());
     }
 
     #[test]
@@ -188,7 +186,7 @@ mod tests {
             _ => 0.1 + 0.85 * (n - 300) as f64 / 100.0,
         };
         let points = curve((2..400).map(|n| (n, overlap(n))));
-        assert_eq!(Knee::of(&points), Ok(Knee { low: 192, high: 192 }));
+        assert_eq!(KneeEdges::from_curve(&points), Ok(KneeEdges { low: 192, high: 192 }));
     }
 
     #[test]
@@ -198,9 +196,9 @@ mod tests {
                 let level = if n <= 20 { 0.8 } else { 0.2 };
                 level + if n.is_multiple_of(2) { noise } else { -noise }
             };
-            Knee::of(&curve((1..41).map(|n| (n, overlap(n)))))
+            KneeEdges::from_curve(&curve((1..41).map(|n| (n, overlap(n)))))
         };
         assert!(of_noise(0.05).is_ok_and(|knee| knee.high == 20), "{:?}", of_noise(0.05));
-        assert_eq!(of_noise(0.2), Err(No::Shape));
+        assert_eq!(of_noise(0.2), Err(NoKnee::NoSingleFall));
     }
 }

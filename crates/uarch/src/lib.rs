@@ -13,71 +13,71 @@
 
 #![warn(unreachable_pub)]
 
-mod agner;
+mod agner_scripts;
 mod batches;
-mod bound;
-mod climb;
 mod conditions;
 mod contrast;
 #[cfg(test)]
 mod controls;
 mod cost;
+mod cost_map;
+mod cost_spread;
+mod earlier_result;
 mod environment;
 mod exchange;
+mod exchange_pairs;
 mod execution;
 mod front_end;
-mod kept;
 mod knee;
-mod known;
-mod levels;
-mod limit;
-mod list;
-mod look;
-mod map;
+mod knee_search;
+mod level_curves;
+mod level_limit;
+mod level_records;
 mod memory;
 mod mixture;
 mod numbering;
 mod overlap;
-mod pairs;
+mod overlap_test;
 mod partition;
-#[cfg(test)]
-mod planted_batches;
-#[cfg(test)]
-mod planted_beside;
-#[cfg(test)]
-mod planted_cause;
-#[cfg(test)]
-mod planted_core;
-#[cfg(test)]
-mod planted_drift;
-#[cfg(test)]
-mod planted_exact;
-#[cfg(test)]
-mod planted_levels;
-#[cfg(test)]
-mod planted_mixture;
-#[cfg(test)]
-mod planted_plain;
-#[cfg(test)]
-mod planted_score;
-#[cfg(test)]
-mod planted_sibling;
-#[cfg(test)]
-mod planted_window;
 mod plateau;
 mod queues;
+mod rate_bound;
 mod rates;
 mod record;
 mod remotes;
-mod search;
+mod reported_machine;
+mod resumed_tests;
 mod sharing;
-mod spread;
+#[cfg(test)]
+mod simulated_batches;
+#[cfg(test)]
+mod simulated_costless;
+#[cfg(test)]
+mod simulated_drift;
+#[cfg(test)]
+mod simulated_exact_levels;
+#[cfg(test)]
+mod simulated_false_ends;
+#[cfg(test)]
+mod simulated_levels;
+#[cfg(test)]
+mod simulated_score;
+#[cfg(test)]
+mod simulated_sharing;
+#[cfg(test)]
+mod simulated_sibling;
+#[cfg(test)]
+mod simulated_structures;
+#[cfg(test)]
+mod simulated_units;
+#[cfg(test)]
+mod simulated_window;
+mod size_watch;
+mod spec;
 mod study;
-mod surroundings;
-mod test;
-mod trial;
+mod test_list;
+mod test_runner;
 mod verdict;
-mod watch;
 mod window;
 
 pub use study::INFO;

@@ -12,46 +12,46 @@
 //! 0 where one runs after the other. All three run in the same rounds, so that frequency and disturbances cancel, and it has
 //! no unit.
 
-use super::conditions::Conditions;
-use super::test::Filler;
-use super::test::chain::{Head, LINKS, TAIL};
-use super::test::walk::code;
-use cyclescope_code::program::{Program, Recipe};
+use super::conditions::RunConditions;
+use super::spec::FillerSpec;
+use super::spec::chain::{CHAIN_LINKS, FirstChain, SECOND_CHAIN_LINK};
+use super::spec::program_family::assemble;
+use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::median;
 use cyclescope_exec::Executor;
 use cyclescope_measure::Plan;
-use cyclescope_measure::rounds::{LayoutRounds, Rounds};
+use cyclescope_measure::rounds::{LayoutRounds, RulerRounds};
 use cyclescope_measure::ruler::sentinel_width;
 use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 
 /// Executions of a program in a call. The first one may have to fetch the code.
 const ITERATIONS: u64 = 8;
 /// Programs a count.
-const KINDS: usize = 3;
+const PROGRAMS_PER_COUNT: usize = 3;
 /// More layouts follow beside a busy sibling, this often in a test: some seconds. A sibling on a Zen 4 of which another tenant had the
 /// other thread was busy for 3 ms to 4.5 s at a time. One that is busy nearly always has no quieter time.
-pub(super) const BESIDE_SIBLING: SiblingPolicy =
+pub(super) const OVERLAP_SIBLING_POLICY: SiblingPolicy =
     SiblingPolicy { least_share: 0.0, retries: 100, resting_share: 0.9, ..SiblingPolicy::USUAL };
 
 /// What is between two chains.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Probe {
+pub(super) struct OverlapProbe {
     /// The first chain.
-    pub head: Head,
+    pub first_chain: FirstChain,
     /// What fills.
-    pub filler: &'static Filler,
+    pub filler: &'static FillerSpec,
     /// No-operations before the first chain: by them its links move against the groups in which a core takes instructions.
-    pub lead: usize,
+    pub lead_nops: usize,
     /// Further fillers before those that are counted, and their number.
-    pub occupied: Option<(&'static Filler, usize)>,
+    pub occupied: Option<(&'static FillerSpec, usize)>,
 }
 
 /// The overlap at a number of fillers.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(super) struct Point {
+pub(super) struct OverlapReading {
     /// The number of fillers.
     pub n: usize,
     /// The overlap: the median over layouts of their median rounds.
@@ -61,13 +61,13 @@ pub(super) struct Point {
 }
 
 /// A core whose overlaps can be measured.
-pub(super) trait Overlaps {
+pub(super) trait MeasureOverlaps {
     /// The overlap at these numbers of fillers, in the same rounds.
-    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError>;
+    fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError>;
 }
 
 /// A core behind an executor.
-pub(super) struct Core<'a> {
+pub(super) struct MeasuredCore<'a> {
     /// What runs the programs.
     pub executor: &'a mut dyn Executor,
     /// The timing method, and the numbers of layouts and rounds.
@@ -78,52 +78,53 @@ pub(super) struct Core<'a> {
     pub zmm: bool,
     /// How often more layouts may follow where some ran while something else used the core: two threads may have a half of each
     /// structure.
-    pub again: Retries,
+    pub retries: Retries,
     /// What other work did meanwhile.
-    pub conditions: &'a mut Conditions,
+    pub conditions: &'a mut RunConditions,
 }
 
-impl Overlaps for Core<'_> {
-    fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
-        let programs = counts.iter().flat_map(|n| programs(self.plan, probe, *n, self.zmm));
-        let rounds =
-            Rounds::new(self.plan.clock, self.plan.step).with(programs, true).repeated(&[ITERATIONS]);
-        let layouts = self.unshared_layouts(&rounds)?;
-        Ok(counts.iter().enumerate().map(|(number, n)| point(*n, number, &layouts)).collect())
+impl MeasureOverlaps for MeasuredCore<'_> {
+    fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
+        let programs = counts.iter().flat_map(|n| build_programs(self.plan, probe, *n, self.zmm));
+        let rounds = RulerRounds::new(self.plan.clock, self.plan.step)
+            .with_programs(programs, true)
+            .with_iterations(&[ITERATIONS]);
+        let layouts = self.measure_unshared_layouts(&rounds)?;
+        Ok(counts.iter().enumerate().map(|(number, n)| summarize_overlaps(*n, number, &layouts)).collect())
     }
 }
 
-impl Core<'_> {
+impl MeasuredCore<'_> {
     /// Layouts during which nothing else used the core, where there are enough, and else all.
-    fn unshared_layouts(&mut self, rounds: &Rounds) -> Result<Vec<LayoutRounds>, RunError> {
+    fn measure_unshared_layouts(&mut self, rounds: &RulerRounds) -> Result<Vec<LayoutRounds>, RunError> {
         let known = self.plan.adders.map(sentinel_width);
-        let policy = SiblingPolicy { least: self.plan.layouts, ..BESIDE_SIBLING };
+        let policy = SiblingPolicy { least: self.plan.layouts, ..OVERLAP_SIBLING_POLICY };
         let width = |layout: &LayoutRounds| {
             layout.read().map_or((f64::NAN, 0.0), |reading| (reading.width, reading.width_error))
         };
         let (mut layouts, mut missing) = (Vec::new(), self.plan.layouts);
         loop {
             let more = rounds.run(self.executor, missing, self.plan.rounds, &mut self.random)?;
-            self.conditions.take(&more, self.plan.rounds);
+            self.conditions.add_layouts(&more, self.plan.rounds);
             layouts.extend(more);
             let all = layouts.len();
-            let kept = policy.keep(layouts, self.conditions.quiet(known), width);
+            let kept = policy.keep_unshared(layouts, self.conditions.quiet_width(known), width);
             layouts = kept.used;
-            missing = self.plan.layouts.saturating_sub(all - kept.beside);
-            if missing == 0 || !self.again.retry_beside(self.conditions.shared_share(known)) {
+            missing = self.plan.layouts.saturating_sub(all - kept.shared_count);
+            if missing == 0 || !self.retries.retry_if_shared(self.conditions.shared_share(known)) {
                 break;
             }
         }
-        self.conditions.used(&layouts.iter().filter_map(LayoutRounds::read).collect::<Vec<_>>());
+        self.conditions.add_used(&layouts.iter().filter_map(LayoutRounds::read).collect::<Vec<_>>());
         Ok(layouts)
     }
 }
 
-fn point(n: usize, number: usize, layouts: &[LayoutRounds]) -> Point {
+fn summarize_overlaps(n: usize, number: usize, layouts: &[LayoutRounds]) -> OverlapReading {
     let (mut medians, mut all): (Vec<f64>, Vec<f64>) = Default::default();
     for layout in layouts {
         let mut overlaps: Vec<f64> =
-            layout.further().map(|round| overlap(&round[KINDS * number..])).collect();
+            layout.further_durations().map(|round| compute_overlap(&round[PROGRAMS_PER_COUNT * number..])).collect();
         overlaps.retain(|overlap| overlap.is_finite());
         if !overlaps.is_empty() {
             all.extend(&overlaps);
@@ -131,74 +132,74 @@ fn point(n: usize, number: usize, layouts: &[LayoutRounds]) -> Point {
         }
     }
     let fast = all.iter().filter(|overlap: &&f64| **overlap >= 0.5).count() as f64 / all.len() as f64;
-    Point { n, overlap: if medians.is_empty() { f64::NAN } else { median(&mut medians) }, fast }
+    OverlapReading { n, overlap: if medians.is_empty() { f64::NAN } else { median(&mut medians) }, fast }
 }
 
-fn overlap(durations: &[f64]) -> f64 {
+fn compute_overlap(durations: &[f64]) -> f64 {
     let [both, alone, fenced] = [durations[0], durations[1], durations[2]];
     (fenced - both) / (fenced - alone)
 }
 
-/// The programs of a count, in the order of [`overlap`].
-fn programs(plan: &Plan, probe: &Probe, n: usize, zmm: bool) -> [Program; KINDS] {
-    let held = held(zmm);
-    bodies(probe, n).map(|body| {
-        let snippet = Snippet::new(body, code(probe.head.init), "");
+/// The programs of a count, in the order of [`compute_overlap`].
+fn build_programs(plan: &Plan, probe: &OverlapProbe, n: usize, zmm: bool) -> [Program; PROGRAMS_PER_COUNT] {
+    let held = fill_registers(zmm);
+    build_bodies(probe, n).map(|body| {
+        let snippet = Snippet::new(body, assemble(probe.first_chain.init), "");
         let init = [&held, snippet.init()].concat();
         let world = snippet.outline(plan.avx).world;
-        Recipe { world, init: &init, ..Recipe::looped(plan.clock, snippet.code(), 1) }.build()
+        ProgramRecipe { world, init: &init, ..ProgramRecipe::with_loop(plan.clock, snippet.code(), 1) }.build()
     })
 }
 
 /// A value in each MMX register, and in each mask and vector register that the world does not load. Registers that hold nothing take no
 /// room that results could have, and whether they hold something would depend on what ran before: 12 spare vector registers more and
 /// 6 mask registers on Zen 4 where the kernel had not loaded the state of the process again.
-fn held(zmm: bool) -> Vec<u8> {
+fn fill_registers(zmm: bool) -> Vec<u8> {
     let mut text: Vec<String> = (0..8).map(|number| format!("movq mm{number}, rax")).collect();
     text.push("emms".into());
     if zmm {
         text.extend((16..32).map(|number| format!("vmovq xmm{number}, rax")));
         text.extend((0..8).map(|number| format!("kmovw k{number}, eax")));
     }
-    text.iter().flat_map(|instruction| code(instruction)).collect()
+    text.iter().flat_map(|instruction| assemble(instruction)).collect()
 }
 
 /// The code of these programs.
-pub(super) fn bodies(probe: &Probe, n: usize) -> [Vec<u8>; KINDS] {
-    let mut start = code("lfence");
-    start.extend(code("nop").repeat(probe.lead));
+pub(super) fn build_bodies(probe: &OverlapProbe, n: usize) -> [Vec<u8>; PROGRAMS_PER_COUNT] {
+    let mut start = assemble("lfence");
+    start.extend(assemble("nop").repeat(probe.lead_nops));
     // Legacy code is slow while upper parts of vector registers are not zero.
-    let encoding = usize::from(!probe.filler.needs.is_empty());
-    let (head, tail) = (code(probe.head.link[encoding]), code(TAIL[encoding]));
-    start.extend(head.repeat(probe.head.links));
+    let encoding = usize::from(!probe.filler.required_features.is_empty());
+    let (head, tail) = (assemble(probe.first_chain.link[encoding]), assemble(SECOND_CHAIN_LINK[encoding]));
+    start.extend(head.repeat(probe.first_chain.link_count));
     for (filler, number) in probe.occupied.into_iter().chain([(probe.filler, n)]) {
-        filler.before.iter().for_each(|instruction| start.extend(code(instruction)));
-        fill(&mut start, filler, number);
+        filler.prologue.iter().for_each(|instruction| start.extend(assemble(instruction)));
+        append_fillers(&mut start, filler, number);
     }
-    let second = tail.repeat(LINKS);
-    [[&start[..], &second].concat(), start.clone(), [&start[..], &code("lfence"), &second].concat()]
+    let second = tail.repeat(CHAIN_LINKS);
+    [[&start[..], &second].concat(), start.clone(), [&start[..], &assemble("lfence"), &second].concat()]
 }
 
-fn fill(into: &mut Vec<u8>, filler: &Filler, number: usize) {
-    let period: Vec<Vec<u8>> = filler.code.iter().map(|instruction| code(instruction)).collect();
+fn append_fillers(into: &mut Vec<u8>, filler: &FillerSpec, number: usize) {
+    let period: Vec<Vec<u8>> = filler.code.iter().map(|instruction| assemble(instruction)).collect();
     period.iter().cycle().take(number).for_each(|instruction| into.extend(instruction));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test::chain::SQRTSD;
+    use crate::spec::chain::SQRTSD;
     use crate::window::reorder_buffer::NOP;
     use iced_x86::{CpuidFeature, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
     use std::collections::HashSet;
 
     #[test]
     fn programs_differ_in_the_second_chain_and_in_a_fence_before_it() {
-        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 2, occupied: None };
+        let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 2, occupied: None };
         let (fence, root, other) = ([0x0f, 0xae, 0xe8], [0xf2, 0x0f, 0x51, 0xc0], [0xf2, 0x0f, 0x51, 0xc9]);
-        let before = [&fence[..], &[0x90; 2], &root.repeat(LINKS), &[0x90; 7]].concat();
-        let second = other.repeat(LINKS);
-        let [both, alone, fenced] = bodies(&probe, 7);
+        let before = [&fence[..], &[0x90; 2], &root.repeat(CHAIN_LINKS), &[0x90; 7]].concat();
+        let second = other.repeat(CHAIN_LINKS);
+        let [both, alone, fenced] = build_bodies(&probe, 7);
         assert_eq!(both, [&before[..], &second].concat());
         assert_eq!(alone, before);
         assert_eq!(fenced, [&before[..], &fence, &second].concat());
@@ -206,45 +207,49 @@ mod tests {
 
     #[test]
     fn an_overlap_is_whole_beside_the_first_chain_and_none_behind_it() {
-        assert_eq!([100.0, 150.0, 200.0].map(|both| overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
+        assert_eq!([100.0, 150.0, 200.0].map(|both| compute_overlap(&[both, 100.0, 200.0])), [1.0, 0.5, 0.0]);
     }
 
     #[test]
     fn what_is_occupied_is_there_before_what_is_counted() {
-        const CARRY: Filler = Filler::plain("clc", &["clc"], &[]);
-        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: Some((&CARRY, 3)) };
-        let [both, ..] = bodies(&probe, 2);
+        const CARRY: FillerSpec = FillerSpec::new("clc", &["clc"], &[]);
+        let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: Some((&CARRY, 3)) };
+        let [both, ..] = build_bodies(&probe, 2);
         let root = [0xf2, 0x0f, 0x51, 0xc0];
-        let begin = [&[0x0f, 0xae, 0xe8][..], &root.repeat(LINKS), &[0xf8; 3], &[0x90; 2]].concat();
+        let begin = [&[0x0f, 0xae, 0xe8][..], &root.repeat(CHAIN_LINKS), &[0xf8; 3], &[0x90; 2]].concat();
         assert!(both.starts_with(&begin), "{both:02x?}");
     }
 
     #[test]
     fn a_busy_sibling_is_waited_for_unless_it_never_rests() {
-        let waits = [0.6, 0.95].map(|of_all| BESIDE_SIBLING.start().retry_beside(of_all));
+        let waits = [0.6, 0.95].map(|of_all| OVERLAP_SIBLING_POLICY.start_retries().retry_if_shared(of_all));
         assert_eq!(waits, [true, false]);
     }
 
     /// A filler with an upper half would make legacy code slow.
     #[test]
     fn chains_have_the_encoding_of_their_fillers() {
-        const WIDE: Filler = Filler {
-            needs: &[CpuidFeature::AVX],
-            ..Filler::plain("wide", &["vpaddd ymm2, ymm3, ymm4"], &[])
+        const WIDE: FillerSpec = FillerSpec {
+            required_features: &[CpuidFeature::AVX],
+            ..FillerSpec::new("wide", &["vpaddd ymm2, ymm3, ymm4"], &[])
         };
         for (filler, encoding) in [(&NOP, 0), (&WIDE, 1)] {
-            let probe = Probe { head: SQRTSD, filler, lead: 0, occupied: None };
-            let [both, ..] = bodies(&probe, 1);
-            let begin = [code("lfence"), code(SQRTSD.link[encoding]).repeat(LINKS)].concat();
-            assert!(both.starts_with(&begin) && both.ends_with(&code(TAIL[encoding])), "{}", filler.name);
+            let probe = OverlapProbe { first_chain: SQRTSD, filler, lead_nops: 0, occupied: None };
+            let [both, ..] = build_bodies(&probe, 1);
+            let begin = [assemble("lfence"), assemble(SQRTSD.link[encoding]).repeat(CHAIN_LINKS)].concat();
+            assert!(
+                both.starts_with(&begin) && both.ends_with(&assemble(SECOND_CHAIN_LINK[encoding])),
+                "{}",
+                filler.name
+            );
         }
     }
 
     #[test]
     fn every_register_that_the_world_does_not_load_is_written() {
-        let probe = Probe { head: SQRTSD, filler: &NOP, lead: 0, occupied: None };
+        let probe = OverlapProbe { first_chain: SQRTSD, filler: &NOP, lead_nops: 0, occupied: None };
         for (zmm, number) in [(true, 8 + 8 + 16), (false, 8)] {
-            for program in programs(&Plan::simulated(), &probe, 1, zmm) {
+            for program in build_programs(&Plan::simulated(), &probe, 1, zmm) {
                 assert_eq!(written(program.init()).len(), number);
             }
         }

@@ -3,40 +3,44 @@
 //! A structure of which a part is gone as soon as the other thread executes anything at all is divided between the two. One that is as
 //! large as ever beside PAUSE and smaller beside work that fills it goes to whoever takes it.
 
-use super::cost::Others;
-use super::list::TESTS;
-use super::look::Cpu;
-use super::overlap::Overlaps;
-use super::test::Look;
-use super::test::sharing::Sharing;
-use super::trial::{Knees, Trials};
-use super::verdict::{Kind, Verdict};
+use super::cost::BackgroundCpus;
+use super::overlap::MeasureOverlaps;
+use super::overlap_test::{OverlapTester, StructureEnds};
+use super::spec::Experiment;
+use super::spec::sharing::SharingSpec;
+use super::test_list::TESTS;
+use super::test_runner::CpuResources;
+use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 
 /// The ratio above which two CPUs surely share a core, where the work uses nothing beyond it.
 const SAME_CORE: f64 = 1.5;
 /// The largest share of a structure that shows that some of it is gone.
-const LEFT: f64 = 0.9;
+const LEFT_SHARE: f64 = 0.9;
 /// The least share of the time in which the other CPU has to execute its code.
-const BUSY: f64 = 0.9;
+const BUSY_SHARE: f64 = 0.9;
 
 /// Fillers of each structure at most, since each is measured twice. A size needs two that agree.
-const FILLERS: usize = 3;
+const MAX_FILLERS: usize = 3;
 
 /// What is known of the structures without another thread.
-pub(super) struct Alone<'a> {
+pub(super) struct AloneBaseline<'a> {
     /// The fillers that this CPU can execute.
-    pub cpu: &'a Cpu<'a>,
+    pub cpu: &'a CpuResources<'a>,
     /// The size that the test of this name found.
-    pub size: &'a dyn Fn(&str) -> Option<Interval>,
+    pub size_of: &'a dyn Fn(&str) -> Option<Interval>,
 }
 
 /// What tells that a CPU shares this core, by what became of each kind of work; or the verdict on what it leaves where it does not, or
 /// where that is not known.
-pub(super) fn place(sharing: &Sharing, verdicts: &[Verdict], cpu: u32) -> Result<&'static str, Verdict> {
+pub(super) fn judge_shared_core(
+    sharing: &SharingSpec,
+    verdicts: &[TestVerdict],
+    cpu: u32,
+) -> Result<&'static str, TestVerdict> {
     let first = &verdicts[0];
-    if first.kind == Kind::Found && first.size.is_some_and(|size| size.value >= SAME_CORE) {
+    if first.kind == VerdictKind::Found && first.size.is_some_and(|size| size.value >= SAME_CORE) {
         return Ok("; both CPUs are of one core");
     }
     // The first kind is bound by what no two cores share.
@@ -44,51 +48,51 @@ pub(super) fn place(sharing: &Sharing, verdicts: &[Verdict], cpu: u32) -> Result
         .rows
         .iter()
         .zip(verdicts)
-        .find(|(work, verdict)| sharing.proves.contains(&work.name) && verdict.kind == Kind::None);
+        .find(|(work, verdict)| sharing.sibling_proofs.contains(&work.name) && verdict.kind == VerdictKind::None);
     Err(match apart {
         Some((work, _)) => {
             let why = format!("CPU {cpu} does not share this core: {} takes no longer", work.name);
-            Verdict::new(Kind::None, why)
+            TestVerdict::new(VerdictKind::None, why)
         }
-        None => Verdict::new(Kind::Unclear, "whether another CPU shares this core is not known".to_string()),
+        None => TestVerdict::new(VerdictKind::Unclear, "whether another CPU shares this core is not known".to_string()),
     })
 }
 
 /// What another CPU of the same core leaves of each structure.
-pub(super) fn partitions(
-    core: &mut dyn Overlaps,
-    others: &mut dyn Others,
-    sharing: &'static Sharing,
+pub(super) fn measure_partitions(
+    core: &mut dyn MeasureOverlaps,
+    others: &mut dyn BackgroundCpus,
+    sharing: &'static SharingSpec,
     cpu: u32,
-    alone: &Alone,
-) -> Result<Vec<Verdict>, RunError> {
+    alone: &AloneBaseline,
+) -> Result<Vec<TestVerdict>, RunError> {
     let mut beside = |text| {
-        others.begin(cpu, text, None)?;
-        let sizes = sizes(core, sharing, alone.cpu);
-        let busy = others.end()? >= BUSY;
+        others.start_load(cpu, text, None)?;
+        let sizes = measure_sizes(core, sharing, alone.cpu);
+        let busy = others.stop_load()? >= BUSY_SHARE;
         sizes.map(|sizes| sizes.into_iter().map(|size| size.filter(|_| busy)).collect::<Vec<_>>())
     };
-    let (idle, full) = (beside(sharing.idle)?, beside(sharing.full)?);
-    let of = |(name, (idle, full))| judged((alone.size)(name), idle, full, cpu);
+    let (idle, full) = (beside(sharing.idle_load)?, beside(sharing.filling_load)?);
+    let of = |(name, (idle, full))| judge_partition((alone.size_of)(name), idle, full, cpu);
     Ok(sharing.structures.iter().copied().zip(idle.into_iter().zip(full)).map(of).collect())
 }
 
 /// The sizes of the structures as they are now.
-fn sizes(
-    core: &mut dyn Overlaps,
-    sharing: &'static Sharing,
-    cpu: &Cpu,
+fn measure_sizes(
+    core: &mut dyn MeasureOverlaps,
+    sharing: &'static SharingSpec,
+    cpu: &CpuResources,
 ) -> Result<Vec<Option<Interval>>, RunError> {
-    let mut knees = Knees::new();
+    let mut knees = StructureEnds::new();
     let mut sizes = Vec::new();
     for name in sharing.structures {
         let test = TESTS.iter().find(|test| test.name == *name).expect("a structure has a test");
-        let Look::Overlap(window) = &test.look else { unreachable!("its structures are of the window") };
-        let mut fillers = cpu.fillers(test);
-        fillers.truncate(FILLERS);
-        let record = Trials::new(core, &mut knees).run(test, window, &fillers)?;
+        let Experiment::Overlap(window) = &test.experiment else { unreachable!("its structures are of the window") };
+        let mut fillers = cpu.runnable_fillers(test);
+        fillers.truncate(MAX_FILLERS);
+        let record = OverlapTester::new(core, &mut knees).run(test, window, &fillers)?;
         let quantity = record.value;
-        let size = quantity.value.filter(|_| record.verdict == Kind::Found).map(|value| Interval {
+        let size = quantity.value.filter(|_| record.verdict == VerdictKind::Found).map(|value| Interval {
             value,
             low: quantity.low.unwrap_or(value),
             high: quantity.high.unwrap_or(value),
@@ -99,87 +103,84 @@ fn sizes(
 }
 
 /// What the three sizes show: alone, beside PAUSE, and beside what fills.
-fn judged(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval>, cpu: u32) -> Verdict {
+fn judge_partition(alone: Option<Interval>, idle: Option<Interval>, full: Option<Interval>, cpu: u32) -> TestVerdict {
     let sizes = [alone, idle, full];
     let [Some(alone), Some(idle), Some(full)] = sizes else {
         let said = ["alone", "beside PAUSE", "beside work that fills it"];
         let missing = said.iter().zip(sizes).filter(|(_, size)| size.is_none()).map(|(said, _)| *said);
         let missing = missing.collect::<Vec<_>>().join(", ");
-        return Verdict::new(Kind::Unclear, format!("no size was found {missing}"));
+        return TestVerdict::new(VerdictKind::Unclear, format!("no size was found {missing}"));
     };
     let left = |size: Interval| size.value / alone.value;
-    let told = format!(
-        "{} alone, {} beside PAUSE on CPU {cpu}, {} beside work",
-        alone.value, idle.value, full.value
-    );
+    let told = format!("{} alone, {} beside PAUSE on CPU {cpu}, {} beside work", alone.value, idle.value, full.value);
     // Ends that meet show no difference.
-    let less = |size: Interval| left(size) <= LEFT && size.high < alone.low;
+    let less = |size: Interval| left(size) <= LEFT_SHARE && size.high < alone.low;
     let how = match (less(idle), less(full)) {
-        (false, false) if left(idle) > LEFT && left(full) > LEFT => {
-            return Verdict::new(Kind::None, format!("as much as alone is left: {told}"));
+        (false, false) if left(idle) > LEFT_SHARE && left(full) > LEFT_SHARE => {
+            return TestVerdict::new(VerdictKind::None, format!("as much as alone is left: {told}"));
         }
         (false, false) => {
-            return Verdict::new(Kind::Unclear, format!("the sizes are not far enough apart: {told}"));
+            return TestVerdict::new(VerdictKind::Unclear, format!("the sizes are not far enough apart: {told}"));
         }
         (true, false) => {
-            return Verdict::new(
-                Kind::Unclear,
+            return TestVerdict::new(
+                VerdictKind::Unclear,
                 format!("more is left beside work than beside PAUSE: {told}"),
             );
         }
-        (true, true) if full.value >= LEFT * idle.value => {
+        (true, true) if full.value >= LEFT_SHARE * idle.value => {
             "divided as soon as the other thread executes anything"
         }
         (true, true) => "divided, and a part goes to whoever takes it",
         (false, true) => "it goes to whoever takes it",
     };
     let size = Interval { value: left(full), low: full.low / alone.high, high: full.high / alone.low };
-    Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{how}: {told}")) }
+    TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, format!("{how}: {told}")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planted_window::Planted;
-    use crate::test::Test;
-    use cyclescope_code::program::memory::Memory;
+    use crate::simulated_window::SimulatedWindow;
+    use crate::spec::TestSpec;
+    use cyclescope_code::program::memory::ProgramMemory;
 
     #[test]
     fn a_part_is_gone_where_sizes_are_surely_smaller() {
         let size = |[low, value, high]: [f64; 3]| Some(Interval { value, low, high });
         let kind = |alone, idle, full| {
-            let verdict = judged(size(alone), size(idle), size(full), 1);
+            let verdict = judge_partition(size(alone), size(idle), size(full), 1);
             (verdict.kind, verdict.size.map(|size| size.value))
         };
         let [whole, half] = [[100.0; 3], [50.0; 3]];
-        assert_eq!(kind(whole, half, half), (Kind::Found, Some(0.5)));
-        assert_eq!(kind(whole, whole, half), (Kind::Found, Some(0.5)));
-        assert_eq!(kind(whole, whole, whole), (Kind::None, None));
+        assert_eq!(kind(whole, half, half), (VerdictKind::Found, Some(0.5)));
+        assert_eq!(kind(whole, whole, half), (VerdictKind::Found, Some(0.5)));
+        assert_eq!(kind(whole, whole, whole), (VerdictKind::None, None));
         // More beside work than beside nothing.
-        assert_eq!(kind(whole, half, whole), (Kind::Unclear, None));
+        assert_eq!(kind(whole, half, whole), (VerdictKind::Unclear, None));
         // Ends that meet, and a part that is as small as what makes sizes differ.
-        assert_eq!(kind([80.0, 100.0, 110.0], whole, [70.0, 85.0, 90.0]), (Kind::Unclear, None));
-        assert_eq!(kind(whole, whole, [95.0; 3]), (Kind::None, None));
-        assert_eq!(judged(size(whole), None, size(half), 1).kind, Kind::Unclear);
+        assert_eq!(kind([80.0, 100.0, 110.0], whole, [70.0, 85.0, 90.0]), (VerdictKind::Unclear, None));
+        assert_eq!(kind(whole, whole, [95.0; 3]), (VerdictKind::None, None));
+        assert_eq!(judge_partition(size(whole), None, size(half), 1).kind, VerdictKind::Unclear);
     }
 
     /// Another CPU that runs its code for such a share of the time, beside nothing and beside work.
     struct Others([f64; 2], bool);
 
-    impl super::Others for Others {
-        fn begin(&mut self, _: u32, text: &'static str, _: Option<Memory>) -> Result<(), RunError> {
-            self.1 = text == asked().full;
+    impl super::BackgroundCpus for Others {
+        fn start_load(&mut self, _: u32, text: &'static str, _: Option<ProgramMemory>) -> Result<(), RunError> {
+            self.1 = text == asked().filling_load;
             Ok(())
         }
 
-        fn end(&mut self) -> Result<f64, RunError> {
+        fn stop_load(&mut self) -> Result<f64, RunError> {
             Ok(self.0[usize::from(self.1)])
         }
     }
 
-    fn asked() -> &'static Sharing {
-        let find = |test: &&'static Test| match &test.look {
-            Look::Sharing(asked) if !asked.structures.is_empty() => Some(asked),
+    fn asked() -> &'static SharingSpec {
+        let find = |test: &&'static TestSpec| match &test.experiment {
+            Experiment::Sharing(asked) if !asked.structures.is_empty() => Some(asked),
             _ => None,
         };
         TESTS.iter().find_map(find).expect("a test asks for structures")
@@ -189,10 +190,10 @@ mod tests {
     fn nothing_is_known_where_the_other_cpu_did_not_run_all_the_time() {
         let size = |_: &str| Some(Interval { value: 100.0, low: 100.0, high: 100.0 });
         let missing = |shares: [f64; 2], said: &str| {
-            let cpu = Cpu { has: &|_| false, memory: 0 };
-            let alone = Alone { cpu: &cpu, size: &size };
-            let (mut core, mut others) = (Planted::new(1), Others(shares, false));
-            let verdicts = partitions(&mut core, &mut others, asked(), 5, &alone).expect("all is simulated");
+            let cpu = CpuResources { has: &|_| false, memory: 0 };
+            let alone = AloneBaseline { cpu: &cpu, size_of: &size };
+            let (mut core, mut others) = (SimulatedWindow::new(1), Others(shares, false));
+            let verdicts = measure_partitions(&mut core, &mut others, asked(), 5, &alone).expect("all is simulated");
             verdicts.iter().filter(|verdict| verdict.why.contains(said)).count()
         };
         let all = asked().structures.len();

@@ -15,10 +15,10 @@ const RATIO_PART: f64 = 0.5;
 /// Part of the least rise within which it stays too.
 const RISE_PART: f64 = 0.25;
 /// The least factor of counts that a stretch spans, and its least number of points.
-const SPAN: f64 = 1.4;
-const POINTS: usize = 3;
+const MIN_SPAN: f64 = 1.4;
+const MIN_POINTS: usize = 3;
 /// A level's end is sharp where half of the rise to the next one is within this factor of its begin.
-const SHARP: f64 = 1.2;
+const SHARP_FACTOR: f64 = 1.2;
 /// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from the first line on that has no
 /// room, and as much as the next level where no set has.
 const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
@@ -27,7 +27,7 @@ const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
 const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
 
 /// A cost that is higher by so many median distances is no longer the level's.
-const NOISE: f64 = 5.0;
+const NOISE_DISTANCES: f64 = 5.0;
 /// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and the end is as soft as the
 /// points tell.
 const NOISE_MOST: f64 = 0.15;
@@ -40,7 +40,7 @@ const NOISE_COUNTS: f64 = 1.03;
 
 /// The end of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct End {
+pub(super) struct LevelEnd {
     /// The last count that is surely in the level.
     pub low: usize,
     /// The likeliest last count.
@@ -53,9 +53,9 @@ pub(super) struct End {
 
 /// A level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(super) struct Level {
+pub(super) struct CurveLevel {
     /// Where it ends; `None` of the last one.
-    pub upto: Option<End>,
+    pub upto: Option<LevelEnd>,
     /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median of its points, and those of
     /// their quartiles.
     pub cost: f64,
@@ -76,84 +76,85 @@ pub(super) struct Level {
 
 /// What tells levels apart.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rises {
+pub(super) struct LevelCriteria {
     /// The least rise of the cost from a level to the next, in core cycles.
-    pub rise: f64,
+    pub min_rise: f64,
     /// The least ratio of the next level's cost to that at which the one before ends.
-    pub ratio: f64,
+    pub min_ratio: f64,
     /// Whether what is counted fills sets by chance. Where that is not known the soft end of a level begins where its cost
     /// begins to rise.
-    pub by_chance: bool,
+    pub fills_randomly: bool,
 }
 
-impl Rises {
+impl LevelCriteria {
     /// Within what share of its first cost a stretch stays.
     fn tolerance(&self) -> f64 {
-        TOLERANCE.min(RATIO_PART * (self.ratio - 1.0))
+        TOLERANCE.min(RATIO_PART * (self.min_ratio - 1.0))
     }
 }
 
 /// The levels of a curve whose points are in the order of their counts.
-pub(super) fn levels(points: &[CostPoint], rises: Rises) -> Vec<Level> {
-    let costs = rising(points);
-    let mut levels: Vec<Level> = Vec::new();
-    for (from, to) in stretches(points, &costs, rises) {
-        let level = level(&points[from..=to], from);
+pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<CurveLevel> {
+    let costs = fit_rising_curve(points);
+    let mut levels: Vec<CurveLevel> = Vec::new();
+    for (from, to) in find_stretches(points, &costs, rises) {
+        let level = summarize_level(&points[from..=to], from);
         match levels.last_mut() {
             // A slow rise is no new level, however far it goes: what it has made dearer by now is what a new one has to be above.
-            Some(last) if level.cost < next_least(last, rises) => {
-                *last = Level { foot: level.foot, noise: level.noise, ..*last };
+            Some(last) if level.cost < min_next_cost(last, rises) => {
+                *last = CurveLevel { foot: level.foot, noise: level.noise, ..*last };
             }
             _ => levels.push(level),
         }
     }
     for number in 1..levels.len() {
-        levels[number - 1].upto =
-            Some(Marks::of(points, &costs, &levels[number - 1..]).end(points, rises.by_chance));
+        levels[number - 1].upto = Some(
+            EndMarks::from_levels(points, &costs, &levels[number - 1..]).to_level_end(points, rises.fills_randomly),
+        );
     }
     levels
 }
 
 /// What a step costs at least in the level behind this one.
-fn next_least(level: &Level, Rises { rise, ratio, .. }: Rises) -> f64 {
+fn min_next_cost(level: &CurveLevel, LevelCriteria { min_rise: rise, min_ratio: ratio, .. }: LevelCriteria) -> f64 {
     (level.foot + rise).max(ratio * level.foot)
 }
 
 /// Whether the cost still rises at the largest count, past all levels.
-pub(super) fn unfinished(points: &[CostPoint], rises: Rises) -> bool {
-    let last = rising(points).last().copied().unwrap_or_default();
-    let Some(level) = levels(points, rises).last().copied() else { return true };
-    last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.rise
+pub(super) fn still_rises(points: &[CostPoint], rises: LevelCriteria) -> bool {
+    let last = fit_rising_curve(points).last().copied().unwrap_or_default();
+    let Some(level) = find_levels(points, rises).last().copied() else { return true };
+    last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.min_rise
 }
 
 /// Whether the largest count costs as much as another level would, of which there is no stretch yet.
-pub(super) fn another(points: &[CostPoint], rises: Rises) -> bool {
-    let last = rising(points).last().copied().unwrap_or_default();
-    let Some(level) = levels(points, rises).last().copied() else { return true };
-    last >= next_least(&level, rises)
+pub(super) fn reaches_next_level(points: &[CostPoint], rises: LevelCriteria) -> bool {
+    let last = fit_rising_curve(points).last().copied().unwrap_or_default();
+    let Some(level) = find_levels(points, rises).last().copied() else { return true };
+    last >= min_next_cost(&level, rises)
 }
 
 /// Counts that would tell more: between neighbours whose costs differ, and where a level ends.
-pub(super) fn closer(points: &[CostPoint], rises: Rises) -> Vec<usize> {
-    let costs = rising(points);
+pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Vec<usize> {
+    let costs = fit_rising_curve(points);
     let mut wanted: Vec<usize> = Vec::new();
     for number in 1..points.len() {
         let [before, after] = [costs[number - 1], costs[number]];
-        let differ = after - before >= (rises.tolerance() * before).max(RISE_PART * rises.rise);
+        let differ = after - before >= (rises.tolerance() * before).max(RISE_PART * rises.min_rise);
         let [from, to] = [points[number - 1].n, points[number].n];
         if differ && to as f64 > COARSE * from as f64 && to > from + 1 {
-            wanted.push(between(from, to));
+            wanted.push(middle_count(from, to));
         }
     }
-    let levels = levels(points, rises);
+    let levels = find_levels(points, rises);
     for number in 1..levels.len() {
-        let marks = Marks::of(points, &costs, &levels[number - 1..]);
+        let marks = EndMarks::from_levels(points, &costs, &levels[number - 1..]);
         // The edges of a soft end need not be closer than a part of its width.
-        let near = 1.0 + FINE.max(WIDTH_PART * (marks.width(points) - 1.0));
-        for place in marks.edges() {
+        let near = 1.0 + FINE.max(WIDTH_PART * (marks.rise_width(points) - 1.0));
+        for place in marks.edge_places() {
             let [edge, next] = [points[place].n, points[(place + 1).min(points.len() - 1)].n];
             if next as f64 > near * edge as f64 && next > edge + 1 {
-                wanted.push(between(edge, next));
+                wanted.push(middle_count(edge, next));
             }
         }
     }
@@ -168,12 +169,12 @@ const COARSE: f64 = 1.12;
 const FINE: f64 = 0.006;
 const WIDTH_PART: f64 = 0.2;
 
-fn between(low: usize, high: usize) -> usize {
+fn middle_count(low: usize, high: usize) -> usize {
     ((low as f64 * high as f64).sqrt() as usize).clamp(low + 1, high - 1)
 }
 
 /// The highest curve that never falls and is nowhere above medians of neighbours.
-fn rising(points: &[CostPoint]) -> Vec<f64> {
+fn fit_rising_curve(points: &[CostPoint]) -> Vec<f64> {
     let cost = |at: usize| points[at].cost;
     let last = points.len().saturating_sub(1);
     let middle = |at: usize| match at {
@@ -198,13 +199,13 @@ fn rising(points: &[CostPoint]) -> Vec<f64> {
 }
 
 /// First and last places of stretches of about the same cost.
-fn stretches(points: &[CostPoint], costs: &[f64], rises: Rises) -> Vec<(usize, usize)> {
+fn find_stretches(points: &[CostPoint], costs: &[f64], rises: LevelCriteria) -> Vec<(usize, usize)> {
     let (mut found, mut from) = (Vec::new(), 0);
     while from < points.len() {
-        let most = (costs[from] * (1.0 + rises.tolerance())).max(costs[from] + RISE_PART * rises.rise);
+        let most = (costs[from] * (1.0 + rises.tolerance())).max(costs[from] + RISE_PART * rises.min_rise);
         let to = (from..points.len()).take_while(|at| costs[*at] <= most).last().unwrap_or(from);
-        let spans = points[to].n as f64 >= SPAN * points[from].n as f64;
-        if spans && to + 1 >= from + POINTS {
+        let spans = points[to].n as f64 >= MIN_SPAN * points[from].n as f64;
+        if spans && to + 1 >= from + MIN_POINTS {
             found.push((from, to));
             from = to + 1;
         } else {
@@ -214,28 +215,28 @@ fn stretches(points: &[CostPoint], costs: &[f64], rises: Rises) -> Vec<(usize, u
     found
 }
 
-fn level(points: &[CostPoint], from: usize) -> Level {
+fn summarize_level(points: &[CostPoint], from: usize) -> CurveLevel {
     let [low, cost, high] =
         [|point: &CostPoint| point.low, |point: &CostPoint| point.cost, |point: &CostPoint| point.high]
             .map(|part| median(&mut points.iter().map(part).collect::<Vec<f64>>()));
     let noise = median(&mut points.iter().map(|point| (point.cost - cost).abs()).collect::<Vec<f64>>());
-    Level { upto: None, cost, low, high, from, foot: cost, noise }
+    CurveLevel { upto: None, cost, low, high, from, foot: cost, noise }
 }
 
 /// Places of the last points at which a level's cost has not risen by more than some shares.
-struct Marks {
+struct EndMarks {
     /// The first of the sharp edges where noise is no rise.
     first: usize,
     sharp: [usize; 2],
     soft: [usize; 2],
 }
 
-impl Marks {
+impl EndMarks {
     /// Of the first of these levels, before the second.
-    fn of(points: &[CostPoint], costs: &[f64], levels: &[Level]) -> Marks {
+    fn from_levels(points: &[CostPoint], costs: &[f64], levels: &[CurveLevel]) -> EndMarks {
         let (level, next) = (&levels[0], levels[1].cost);
         let whole = next - level.foot;
-        let noise = NOISE * level.noise;
+        let noise = NOISE_DISTANCES * level.noise;
         let noise = if noise > NOISE_MOST * whole { 0.0 } else { noise };
         let place = |rise: f64| {
             let below = (level.from..points.len()).take_while(|at| costs[*at] <= level.foot + rise).last();
@@ -243,27 +244,23 @@ impl Marks {
         };
         let [first, half] = SHARP_EDGES;
         let beyond = |share: f64| place(noise.max(share * whole));
-        Marks {
-            first: place(first * whole),
-            sharp: [beyond(first), beyond(half)],
-            soft: SOFT_EDGES.map(beyond),
-        }
+        EndMarks { first: place(first * whole), sharp: [beyond(first), beyond(half)], soft: SOFT_EDGES.map(beyond) }
     }
 
     /// The factor from the first count above the level's cost to the half of the rise: the least that the sharp edges may be
     /// apart.
-    fn width(&self, points: &[CostPoint]) -> f64 {
+    fn rise_width(&self, points: &[CostPoint]) -> f64 {
         let [begin, half] = self.sharp;
         let above = (begin + 1).min(points.len() - 1);
         (points[half].n as f64 / points[above].n as f64).max(1.0)
     }
 
     /// The places that have to be known.
-    fn edges(&self) -> impl Iterator<Item = usize> {
+    fn edge_places(&self) -> impl Iterator<Item = usize> {
         self.sharp.into_iter().chain(self.soft)
     }
 
-    fn end(&self, points: &[CostPoint], by_chance: bool) -> End {
+    fn to_level_end(&self, points: &[CostPoint], by_chance: bool) -> LevelEnd {
         let n = |place: usize| points[place].n;
         let [begin, half] = self.sharp;
         let next = |place: usize| n((place + 1).min(points.len() - 1));
@@ -271,16 +268,16 @@ impl Marks {
         // Where no count was measured near by, all up to the next one may be.
         let near = next(half) as f64 <= (1.0 + 2.0 * FINE) * n(half) as f64;
         let high = if near { n(half) } else { next(half) - 1 }.max(value);
-        if high as f64 <= SHARP * value as f64 {
+        if high as f64 <= SHARP_FACTOR * value as f64 {
             let low = n(self.first).max((value as f64 / NOISE_COUNTS) as usize);
-            return End { low, value, high, sharp: true };
+            return LevelEnd { low, value, high, sharp: true };
         }
         let [fit, last] = self.soft;
         // A slower rise than chance makes is one of two levels at least, of which one is too short to be seen.
         let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * value as f64;
         // Counts are farther apart here.
         let [low, high] = [if fits { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
-        End { low, value: (low as f64 * high as f64).sqrt() as usize, high, sharp: false }
+        LevelEnd { low, value: (low as f64 * high as f64).sqrt() as usize, high, sharp: false }
     }
 }
 
@@ -289,18 +286,16 @@ mod tests {
     use super::*;
 
     /// The end behind a count whose next one is far.
-    fn sharp(points: &[CostPoint], n: usize) -> End {
+    fn sharp(points: &[CostPoint], n: usize) -> LevelEnd {
         let next = points.iter().map(|point| point.n).find(|next| *next > n).unwrap();
-        End { low: n, value: n, high: next - 1, sharp: true }
+        LevelEnd { low: n, value: n, high: next - 1, sharp: true }
     }
 
-    const RISES: Rises = Rises { rise: 3.0, ratio: 1.8, by_chance: true };
+    const RISES: LevelCriteria = LevelCriteria { min_rise: 3.0, min_ratio: 1.8, fills_randomly: true };
 
     fn curve(cost: impl Fn(f64) -> f64) -> Vec<CostPoint> {
         let counts = (0..70).map(|step| (4096.0 * 1.15f64.powi(step)) as usize);
-        counts
-            .map(|n| CostPoint { n, cost: cost(n as f64), low: cost(n as f64), high: cost(n as f64) })
-            .collect()
+        counts.map(|n| CostPoint { n, cost: cost(n as f64), low: cost(n as f64), high: cost(n as f64) }).collect()
     }
 
     #[test]
@@ -310,10 +305,9 @@ mod tests {
             ..=2e6 => 16.0,
             _ => 80.0,
         });
-        let levels = levels(&points, RISES);
+        let levels = find_levels(&points, RISES);
         assert_eq!(levels.iter().map(|level| level.cost).collect::<Vec<_>>(), [5.0, 16.0, 80.0]);
-        let last =
-            |most: f64| points.iter().map(|point| point.n).filter(|n| *n as f64 <= most).max().unwrap();
+        let last = |most: f64| points.iter().map(|point| point.n).filter(|n| *n as f64 <= most).max().unwrap();
         assert_eq!(levels[0].upto, Some(sharp(&points, last(49152.0))));
         assert_eq!(levels[1].upto, Some(sharp(&points, last(2e6))));
         assert_eq!(levels[2].upto, None);
@@ -328,12 +322,12 @@ mod tests {
             ..=3e6 => 20.0 + 100.0 * (n - 1e6) / 2e6,
             _ => 120.0,
         };
-        let levels = levels(&curve(cost), RISES);
+        let levels = find_levels(&curve(cost), RISES);
         assert_eq!(levels.len(), 2, "{levels:?}");
         let end = levels[0].upto.unwrap();
         // By chance from 0.4 to 0.65 of the way.
         assert!(!end.sharp && end.low > 1_500_000 && end.high < 2_600_000 && end.low < end.high, "{end:?}");
-        let whole = self::levels(&curve(cost), Rises { by_chance: false, ..RISES })[0].upto.unwrap();
+        let whole = self::find_levels(&curve(cost), LevelCriteria { fills_randomly: false, ..RISES })[0].upto.unwrap();
         assert!(whole.low < 1_200_000 && whole.high == end.high, "{whole:?}");
     }
 
@@ -341,9 +335,9 @@ mod tests {
     fn what_rises_past_the_last_stretch_is_of_another_level() {
         // As where page walks become dearer with each table that they miss.
         let rises =
-            |cost: f64| another(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);
+            |cost: f64| reaches_next_level(&curve(|n| if n <= 1e7 { 7.0 } else { 7.0 + cost * (n / 1e7).ln() }), RISES);
         assert_eq!([0.0, 1.0, 30.0].map(rises), [false, false, true]);
-        assert!(!another(&curve(|n| if n <= 1e6 { 7.0 } else { 60.0 }), RISES), "that level has a stretch");
+        assert!(!reaches_next_level(&curve(|n| if n <= 1e6 { 7.0 } else { 60.0 }), RISES), "that level has a stretch");
     }
 
     #[test]
@@ -352,8 +346,8 @@ mod tests {
         for at in [3, 40, 69] {
             points[at].cost *= 5.0;
         }
-        assert_eq!(levels(&points, RISES).len(), 2);
-        let flat = levels(&curve(|_| 5.0), RISES);
+        assert_eq!(find_levels(&points, RISES).len(), 2);
+        let flat = find_levels(&curve(|_| 5.0), RISES);
         assert_eq!((flat.len(), flat[0].upto), (1, None));
     }
 
@@ -363,12 +357,12 @@ mod tests {
         let point = |n: usize| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) };
         let mut points: Vec<CostPoint> = (12..26).map(|bits| point(1 << bits)).collect();
         for _ in 0..30 {
-            let more = closer(&points, RISES);
+            let more = counts_to_refine(&points, RISES);
             points.extend(more.into_iter().map(point));
             points.sort_by_key(|point| point.n);
         }
-        let end = levels(&points, RISES)[0].upto.unwrap();
+        let end = find_levels(&points, RISES)[0].upto.unwrap();
         assert!(end.low <= 49152 && end.low as f64 > 0.985 * 49152.0, "{end:?}");
-        assert!(closer(&points, RISES).is_empty() && points.len() < 40, "{}", points.len());
+        assert!(counts_to_refine(&points, RISES).is_empty() && points.len() < 40, "{}", points.len());
     }
 }

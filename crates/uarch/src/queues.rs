@@ -5,91 +5,95 @@
 //! that, if instructions go to queues in turn and the first one that is full stops all. Where something else lets fewer of a class wait than its queues have
 //! room for, as many as alone wait beside others too: then the other direction alone shows it. The control is of instructions of the first class that do not wait: they take registers and entries of the reorder buffer as well, and no room in a queue.
 
-use super::conditions::ONCE_MORE;
-use super::knee::Knee;
-use super::overlap::{Overlaps, Probe};
+use super::conditions::RETRY_ONCE;
+use super::knee::KneeEdges;
+use super::knee_search::search_knee;
+use super::overlap::{MeasureOverlaps, OverlapProbe};
+use super::overlap_test::StructureEnds;
 use super::record::UarchRecord;
-use super::search::search;
-use super::test::queues::{Class, Queues};
-use super::test::{Filler, Test};
-use super::trial::Knees;
-use super::verdict::{End, Kind, SAME, Verdict};
+use super::spec::queues::{QueueClass, QueuesSpec};
+use super::spec::{FillerSpec, TestSpec};
+use super::verdict::{SAME_ENTRIES, StructureEnd, TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
 /// The part of the smaller of two structures that the first class takes, and the least and the largest number.
-const PART: usize = 2;
-const LEAST: usize = 6;
-const MOST: usize = 32;
+const OCCUPIED_DIVISOR: usize = 2;
+const MIN_OCCUPIED: usize = 6;
+const MAX_OCCUPIED: usize = 32;
 /// Fillers past a structure's end up to which a knee is looked for.
-const PAST: usize = 40;
+const SEARCH_MARGIN: usize = 40;
 /// Part of those that wait by which others that do not may move a knee at most; and part of them that is none where it can't be told from it.
-const CONTROL: f64 = 0.2;
-const SMALL: f64 = 0.2;
+const CONTROL_SHARE: f64 = 0.2;
+const SMALL_SHARE: f64 = 0.2;
 /// Share by which two programs may differ that agree.
 const SAME_SHARE: f64 = 0.15;
 /// Times that a knee is looked for. A neighbour's burst may last for a whole search.
-const TIMES: usize = 2;
+const SEARCHES: usize = 2;
 
 /// Measures each class beside each other one, and judges.
-pub(super) fn queues(
-    core: &mut dyn Overlaps,
-    knees: &Knees,
-    test: &'static Test,
-    queues: &'static Queues,
+pub(super) fn run_queues(
+    core: &mut dyn MeasureOverlaps,
+    knees: &StructureEnds,
+    test: &'static TestSpec,
+    queues: &'static QueuesSpec,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut records = Vec::new();
     for class in queues.classes {
         for by in queues.classes.iter().filter(|by| by.name != class.name) {
-            let size = |class: &Class| match knees.get(class.test) {
-                Some(End::At(size)) => Ok(*size),
-                _ => Err(Verdict::new(
-                    Kind::Unclear,
+            let size = |class: &QueueClass| match knees.get(class.size_test) {
+                Some(StructureEnd::At(size)) => Ok(*size),
+                _ => Err(TestVerdict::new(
+                    VerdictKind::Unclear,
                     format!("no test found how many {} can wait", class.name),
                 )),
             };
             let verdict = match size(class).and_then(|own| Ok((own, size(by)?))) {
-                Ok((own, others)) => again(|| pair(core, queues, [class, by], [own, others]))?,
+                Ok((own, others)) => retry_if_unclear(|| measure_pair(core, queues, [class, by], [own, others]))?,
                 Err(unclear) => unclear,
             };
-            records.push(UarchRecord::new(test, key(test, class, by), verdict, Unit::Ratio));
+            records.push(UarchRecord::new(test, pair_key(test, class, by), verdict, Unit::Ratio));
         }
     }
     Ok(records)
 }
 
 /// Measures a pair, and once more where it is unclear.
-fn again(pair: impl FnMut() -> Result<Verdict, RunError>) -> Result<Verdict, RunError> {
-    ONCE_MORE.retry_while(|verdict| verdict.kind == Kind::Unclear, pair)
+fn retry_if_unclear(pair: impl FnMut() -> Result<TestVerdict, RunError>) -> Result<TestVerdict, RunError> {
+    RETRY_ONCE.retry_while(|verdict| verdict.kind == VerdictKind::Unclear, pair)
 }
 
 /// The key of a class beside another one.
-pub(super) fn key(test: &Test, class: &Class, by: &Class) -> String {
+pub(super) fn pair_key(test: &TestSpec, class: &QueueClass, by: &QueueClass) -> String {
     format!("{}.{}_beside_{}", test.name, class.name, by.name)
 }
 
 /// How many of the other class wait beforehand, where so many of each can wait.
-pub(super) fn occupied(own: usize, others: usize) -> usize {
-    (own.min(others) / PART).min(MOST)
+pub(super) fn waiting_count(own: usize, others: usize) -> usize {
+    (own.min(others) / OCCUPIED_DIVISOR).min(MAX_OCCUPIED)
 }
 
 /// Measures the first class beside the other one.
-fn pair(
-    core: &mut dyn Overlaps,
-    queues: &Queues,
-    [class, by]: [&'static Class; 2],
+fn measure_pair(
+    core: &mut dyn MeasureOverlaps,
+    queues: &QueuesSpec,
+    [class, by]: [&'static QueueClass; 2],
     [own, others]: [usize; 2],
-) -> Result<Verdict, RunError> {
-    let number = occupied(own, others);
-    if number < LEAST {
-        return Ok(Verdict::new(Kind::Unclear, format!("{number} entries tell no part of a queue")));
+) -> Result<TestVerdict, RunError> {
+    let number = waiting_count(own, others);
+    if number < MIN_OCCUPIED {
+        return Ok(TestVerdict::new(VerdictKind::Unclear, format!("{number} entries tell no part of a queue")));
     }
-    let mut knee = |filler: &'static Filler, number: usize| {
-        let probe =
-            Probe { head: queues.head, filler: class.waiting[0], lead: 0, occupied: Some((filler, number)) };
-        for _ in 0..TIMES {
-            if let Ok(knee) = search(own + PAST, |counts| core.at(&probe, counts))?.knee {
+    let mut knee = |filler: &'static FillerSpec, number: usize| {
+        let probe = OverlapProbe {
+            first_chain: queues.first_chain,
+            filler: class.waiting[0],
+            lead_nops: 0,
+            occupied: Some((filler, number)),
+        };
+        for _ in 0..SEARCHES {
+            if let Ok(knee) = search_knee(own + SEARCH_MARGIN, |counts| core.measure_overlaps(&probe, counts))?.knee {
                 return Ok(Some(knee));
             }
         }
@@ -99,38 +103,35 @@ fn pair(
     // What makes an operand wait takes entries too, and is there in all.
     let alone = knee(one, 0)?;
     let beside = [knee(one, number)?, knee(other, number)?];
-    Ok(judged(by, number, alone, beside, knee(by.ready, number)?))
+    Ok(judge_pair(by, number, alone, beside, knee(by.ready, number)?))
 }
 
 /// Judges the knee of a class alone, those beside so many others that wait, and the one beside others that do not.
-fn judged(
-    by: &Class,
+fn judge_pair(
+    by: &QueueClass,
     number: usize,
-    alone: Option<Knee>,
-    beside: [Option<Knee>; 2],
-    ready: Option<Knee>,
-) -> Verdict {
+    alone: Option<KneeEdges>,
+    beside: [Option<KneeEdges>; 2],
+    ready: Option<KneeEdges>,
+) -> TestVerdict {
     let (Some(alone), [Some(one), Some(other)], Some(ready)) = (alone, beside, ready) else {
-        return Verdict::new(Kind::Unclear, "a curve does not fall in one place");
+        return TestVerdict::new(VerdictKind::Unclear, "a curve does not fall in one place");
     };
-    let less = |knee: Knee| alone.high as f64 - knee.high as f64;
-    let links = [one, other, alone].map(|knee| knee.links()).into_iter().max().unwrap_or_default();
+    let less = |knee: KneeEdges| alone.high as f64 - knee.high as f64;
+    let links = [one, other, alone].map(|knee| knee.link_slack()).into_iter().max().unwrap_or_default();
     let [one, other, ready] = [one, other, ready].map(less);
     // Where instructions that do not wait come before, others fall into other groups, and so into other queues: what is alike is between the two.
-    let apart = SAME + links as f64 + ready.abs() / 2.0;
+    let apart = SAME_ENTRIES + links as f64 + ready.abs() / 2.0;
     let [shown, shown_too] = [one, other].map(|fewer| fewer - ready / 2.0);
     let number = number as f64;
     let why = format!(
         "{} wait alone, beside {number} of {} {one:.0} fewer, beside as many of {} {other:.0} fewer",
         alone.high, by.waiting[0].name, by.waiting[1].name,
     );
-    let unclear = |said: String| Verdict::new(Kind::Unclear, format!("{said}: {why}"));
+    let unclear = |said: String| TestVerdict::new(VerdictKind::Unclear, format!("{said}: {why}"));
     let (least, most) = (shown.min(shown_too), shown.max(shown_too));
-    if ready.abs() > CONTROL * number {
-        return unclear(format!(
-            "{ready:.0} fewer are there beside {number} of {} that do not wait",
-            by.name
-        ));
+    if ready.abs() > CONTROL_SHARE * number {
+        return unclear(format!("{ready:.0} fewer are there beside {number} of {} that do not wait", by.name));
     }
     if least < -apart {
         return unclear("more than alone are there".to_string());
@@ -140,9 +141,9 @@ fn judged(
     }
     // A part that the experiment can't tell from nothing is none only where it is small.
     if most <= apart {
-        let small = apart <= SMALL * number;
+        let small = apart <= SMALL_SHARE * number;
         return if small {
-            Verdict::new(Kind::None, why)
+            TestVerdict::new(VerdictKind::None, why)
         } else {
             unclear(format!("less than {apart:.0} may be either"))
         };
@@ -153,52 +154,49 @@ fn judged(
     let size = Interval { value: (least + most) / 2.0, low: least - apart / 2.0, high: most + apart / 2.0 };
     let each = |fewer: f64| (fewer / number).max(0.0);
     let size = Interval { value: each(size.value), low: each(size.low), high: each(size.high) };
-    Verdict { size: Some(size), ..Verdict::new(Kind::Found, why) }
+    TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::TESTS;
-    use crate::overlap::Point;
-    use crate::search::LEAST as LEAST_COUNT;
-    use crate::test::Look;
+    use crate::knee_search::MIN_COUNT as LEAST_COUNT;
+    use crate::overlap::OverlapReading;
+    use crate::spec::Experiment;
+    use crate::test_list::TESTS;
 
-    fn by() -> &'static Class {
-        let found = TESTS.iter().find_map(|test| match &test.look {
-            Look::Queues(queues) => Some(&queues.classes[0]),
+    fn by() -> &'static QueueClass {
+        let found = TESTS.iter().find_map(|test| match &test.experiment {
+            Experiment::Queues(queues) => Some(&queues.classes[0]),
             _ => None,
         });
         found.expect("there is a test of queues")
     }
 
     /// The verdict on 60 entries beside 24 others: how many fewer beside each kind that waits, and beside those that do not.
-    fn fewer([one, other, ready]: [i64; 3]) -> (Kind, Option<f64>) {
-        let knee = |fewer: i64| Some(Knee { low: (60 - fewer) as usize, high: (60 - fewer) as usize });
-        let verdict = judged(by(), 24, knee(0), [knee(one), knee(other)], knee(ready));
+    fn fewer([one, other, ready]: [i64; 3]) -> (VerdictKind, Option<f64>) {
+        let knee = |fewer: i64| Some(KneeEdges { low: (60 - fewer) as usize, high: (60 - fewer) as usize });
+        let verdict = judge_pair(by(), 24, knee(0), [knee(one), knee(other)], knee(ready));
         (verdict.kind, verdict.size.map(|size| (size.value * 100.0).round() / 100.0))
     }
 
     #[test]
     fn entries_that_others_take_are_shared() {
-        assert_eq!(fewer([24, 24, 0]), (Kind::Found, Some(1.0)));
-        assert_eq!(fewer([12, 12, 0]), (Kind::Found, Some(0.5)));
+        assert_eq!(fewer([24, 24, 0]), (VerdictKind::Found, Some(1.0)));
+        assert_eq!(fewer([12, 12, 0]), (VerdictKind::Found, Some(0.5)));
         // Queues that take turns.
-        assert_eq!(fewer([34, 34, -3]), (Kind::Found, Some(1.48)));
-        assert_eq!(fewer([0, 1, -1]), (Kind::None, None));
+        assert_eq!(fewer([34, 34, -3]), (VerdictKind::Found, Some(1.48)));
+        assert_eq!(fewer([0, 1, -1]), (VerdictKind::None, None));
         // Of many fewer, programs may differ by a share.
-        assert_eq!(fewer([34, 30, 0]), (Kind::Found, Some(1.33)));
+        assert_eq!(fewer([34, 30, 0]), (VerdictKind::Found, Some(1.33)));
     }
 
     #[test]
     fn a_number_is_known_as_well_as_knees_are() {
-        let knee = |low: usize, high: usize| Some(Knee { low, high });
-        let size = |alone, beside| judged(by(), 24, alone, [beside; 2], alone).size;
+        let knee = |low: usize, high: usize| Some(KneeEdges { low, high });
+        let size = |alone, beside| judge_pair(by(), 24, alone, [beside; 2], alone).size;
         let sharp = size(knee(60, 60), knee(36, 36)).expect("it was found");
-        assert_eq!(
-            [sharp.low, sharp.value, sharp.high].map(|share| (share * 24.0).round()),
-            [23.0, 24.0, 25.0]
-        );
+        assert_eq!([sharp.low, sharp.value, sharp.high].map(|share| (share * 24.0).round()), [23.0, 24.0, 25.0]);
         // Four of an end that comes link by link are none.
         assert_eq!(size(knee(48, 60), knee(44, 56)), None);
         assert!(size(knee(60, 60), knee(56, 56)).is_some());
@@ -207,41 +205,41 @@ mod tests {
     #[test]
     fn what_those_that_do_not_wait_move_too_is_no_queue() {
         // As where registers are full, of which each takes one.
-        assert_eq!(fewer([24, 24, 24]), (Kind::Unclear, None));
-        assert_eq!(fewer([8, 8, 8]), (Kind::Unclear, None));
-        assert_eq!(fewer([24, 12, 0]), (Kind::Unclear, None));
-        assert_eq!(fewer([4, 0, 0]), (Kind::Unclear, None));
-        assert_eq!(fewer([4, 2, 0]), (Kind::Unclear, None), "one alone shows it");
+        assert_eq!(fewer([24, 24, 24]), (VerdictKind::Unclear, None));
+        assert_eq!(fewer([8, 8, 8]), (VerdictKind::Unclear, None));
+        assert_eq!(fewer([24, 12, 0]), (VerdictKind::Unclear, None));
+        assert_eq!(fewer([4, 0, 0]), (VerdictKind::Unclear, None));
+        assert_eq!(fewer([4, 2, 0]), (VerdictKind::Unclear, None), "one alone shows it");
         // Those that do not wait move it by more than a part of what waits.
-        assert_eq!(fewer([24, 24, 6]), (Kind::Unclear, None));
-        assert_eq!(fewer([6, 6, 4]), (Kind::None, None), "and half of that may be what the others show");
-        assert_eq!(fewer([-9, -9, 0]), (Kind::Unclear, None));
-        let knee = |fewer: usize| Some(Knee { low: 60 - fewer, high: 60 - fewer });
-        let few = judged(by(), 8, knee(0), [knee(1), knee(1)], knee(0));
-        assert_eq!(few.kind, Kind::Unclear, "a part of so few and nothing are alike");
+        assert_eq!(fewer([24, 24, 6]), (VerdictKind::Unclear, None));
+        assert_eq!(fewer([6, 6, 4]), (VerdictKind::None, None), "and half of that may be what the others show");
+        assert_eq!(fewer([-9, -9, 0]), (VerdictKind::Unclear, None));
+        let knee = |fewer: usize| Some(KneeEdges { low: 60 - fewer, high: 60 - fewer });
+        let few = judge_pair(by(), 8, knee(0), [knee(1), knee(1)], knee(0));
+        assert_eq!(few.kind, VerdictKind::Unclear, "a part of so few and nothing are alike");
     }
 
     #[test]
     fn a_curve_without_a_knee_tells_nothing() {
-        let knee = Some(Knee { low: 60, high: 60 });
+        let knee = Some(KneeEdges { low: 60, high: 60 });
         for missing in 0..4 {
             let knees: Vec<_> = (0..4).map(|place| knee.filter(|_| place != missing)).collect();
-            let verdict = judged(by(), 24, knees[0], [knees[1], knees[2]], knees[3]);
-            assert_eq!(verdict.kind, Kind::Unclear);
+            let verdict = judge_pair(by(), 24, knees[0], [knees[1], knees[2]], knees[3]);
+            assert_eq!(verdict.kind, VerdictKind::Unclear);
         }
     }
 
     #[test]
     fn a_pair_that_is_unclear_is_measured_once_more() {
         for (kinds, expected, times) in [
-            ([Kind::Unclear, Kind::Found, Kind::None], Kind::Found, 2),
-            ([Kind::None, Kind::Found, Kind::None], Kind::None, 1),
-            ([Kind::Unclear, Kind::Unclear, Kind::Found], Kind::Unclear, 2),
+            ([VerdictKind::Unclear, VerdictKind::Found, VerdictKind::None], VerdictKind::Found, 2),
+            ([VerdictKind::None, VerdictKind::Found, VerdictKind::None], VerdictKind::None, 1),
+            ([VerdictKind::Unclear, VerdictKind::Unclear, VerdictKind::Found], VerdictKind::Unclear, 2),
         ] {
             let mut measured = 0;
-            let verdict = again(|| {
+            let verdict = retry_if_unclear(|| {
                 measured += 1;
-                Ok(Verdict::new(kinds[measured - 1], ""))
+                Ok(TestVerdict::new(kinds[measured - 1], ""))
             });
             assert_eq!((verdict.expect("it was measured").kind, measured), (expected, times));
         }
@@ -249,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_part_of_the_smaller_one_is_taken() {
-        assert_eq!([occupied(96, 48), occupied(12, 96), occupied(200, 160)], [24, 6, MOST]);
+        assert_eq!([waiting_count(96, 48), waiting_count(12, 96), waiting_count(200, 160)], [24, 6, MAX_OCCUPIED]);
     }
     /// A core on which so many of each class can wait, behind how many entries those of the other class take that are there: the first ones
     /// of it that wait, the others, and those that do not wait.
@@ -261,9 +259,13 @@ mod tests {
         searches: usize,
     }
 
-    impl Overlaps for Shared {
-        fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
-            assert_eq!(probe.head, asked().1.head);
+    impl MeasureOverlaps for Shared {
+        fn measure_overlaps(
+            &mut self,
+            probe: &OverlapProbe,
+            counts: &[usize],
+        ) -> Result<Vec<OverlapReading>, RunError> {
+            assert_eq!(probe.first_chain, asked().1.first_chain);
             self.searches += usize::from(counts[0] == LEAST_COUNT && counts.len() > 1);
             let torn = self.torn.contains(&(self.searches - 1));
             let entries = probe.occupied.map_or(0.0, |(filler, number)| {
@@ -279,26 +281,26 @@ mod tests {
                     true => 0.95,
                     false => 0.05,
                 };
-                Point { n: *n, overlap, fast: overlap.round() }
+                OverlapReading { n: *n, overlap, fast: overlap.round() }
             };
             Ok(counts.iter().enumerate().map(point).collect())
         }
     }
 
-    fn asked() -> (&'static Test, &'static Queues) {
-        let found = TESTS.iter().find_map(|test| match &test.look {
-            Look::Queues(queues) => Some((*test, queues)),
+    fn asked() -> (&'static TestSpec, &'static QueuesSpec) {
+        let found = TESTS.iter().find_map(|test| match &test.experiment {
+            Experiment::Queues(queues) => Some((*test, queues)),
             _ => None,
         });
         found.expect("there is a test of queues")
     }
 
     /// What is found of the first class beside another one, of each of which this is known.
-    fn told(core: Shared, end: End) -> (Kind, Option<f64>, String) {
+    fn told(core: Shared, end: StructureEnd) -> (VerdictKind, Option<f64>, String) {
         let (test, queues) = asked();
-        let knees: Knees = queues.classes.iter().map(|class| (class.test, end)).collect();
+        let knees: StructureEnds = queues.classes.iter().map(|class| (class.size_test, end)).collect();
         let mut core = core;
-        let mut records = super::queues(&mut core, &knees, test, queues).expect("all is simulated");
+        let mut records = super::run_queues(&mut core, &knees, test, queues).expect("all is simulated");
         assert_eq!(records.len(), queues.classes.len() * (queues.classes.len() - 1));
         let record = records.swap_remove(0);
         (record.verdict, record.value.value, record.why)
@@ -308,27 +310,27 @@ mod tests {
     fn both_programs_that_wait_and_one_that_does_not_are_measured() {
         let core = |taken| Shared { room: 60.0, taken, torn: &[], searches: 0 };
         let kind = |taken| {
-            let (kind, number, _) = told(core(taken), End::At(60));
+            let (kind, number, _) = told(core(taken), StructureEnd::At(60));
             (kind, number)
         };
-        assert_eq!(kind([1.0, 1.0, 0.0]), (Kind::Found, Some(1.0)));
-        assert_eq!(kind([0.0, 0.0, 0.0]), (Kind::None, None));
+        assert_eq!(kind([1.0, 1.0, 0.0]), (VerdictKind::Found, Some(1.0)));
+        assert_eq!(kind([0.0, 0.0, 0.0]), (VerdictKind::None, None));
         for differ in [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]] {
-            assert_eq!(kind(differ), (Kind::Unclear, None), "{differ:?}");
+            assert_eq!(kind(differ), (VerdictKind::Unclear, None), "{differ:?}");
         }
         // More may wait behind this chain than the test of the class found behind its own.
         let past = Shared { room: 90.0, ..core([1.0, 1.0, 0.0]) };
-        assert_eq!(told(past, End::At(60)).1, Some(1.0));
+        assert_eq!(told(past, StructureEnd::At(60)).1, Some(1.0));
     }
 
     #[test]
     fn a_burst_is_no_curve_and_a_size_has_to_be_known_and_large() {
         let core = |torn| Shared { room: 60.0, taken: [1.0, 1.0, 0.0], torn, searches: 0 };
         // Once at the first knee, and once at the last one.
-        assert_eq!(told(core(&[0, 4]), End::At(60)).1, Some(1.0));
-        let (kind, _, why) = told(core(&[]), End::From(60));
-        assert!(kind == Kind::Unclear && why.starts_with("no test found"), "{why}");
-        let (kind, _, why) = told(Shared { room: 10.0, ..core(&[]) }, End::At(10));
-        assert!(kind == Kind::Unclear && why.ends_with("tell no part of a queue"), "{why}");
+        assert_eq!(told(core(&[0, 4]), StructureEnd::At(60)).1, Some(1.0));
+        let (kind, _, why) = told(core(&[]), StructureEnd::AtLeast(60));
+        assert!(kind == VerdictKind::Unclear && why.starts_with("no test found"), "{why}");
+        let (kind, _, why) = told(Shared { room: 10.0, ..core(&[]) }, StructureEnd::At(10));
+        assert!(kind == VerdictKind::Unclear && why.ends_with("tell no part of a queue"), "{why}");
     }
 }

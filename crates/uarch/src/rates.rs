@@ -5,12 +5,12 @@
 //! of its code, ports that it uses beside), and nothing makes one faster than the core. Where one is faster than all others there is
 //! no number, but of instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
 
-use super::cost::{CostPoint, Costs, settled};
+use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{RateRecord, UarchRecord};
-use super::test::Test;
-use super::test::rate::{Rates, Row, Way};
-use super::test::walk::Walk;
-use super::verdict::{Kind, Verdict};
+use super::spec::TestSpec;
+use super::spec::program_family::ProgramFamily;
+use super::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
@@ -18,10 +18,10 @@ use cyclescope_measure::result::record::Quantity;
 use iced_x86::CpuidFeature;
 
 /// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the test's share of them is less.
-const APART: f64 = 0.05;
+const MIN_TOLERANCE: f64 = 0.05;
 
 /// The share by which programs may differ from which on a test is of memory that others use too.
-const SHARED: f64 = 0.1;
+const SHARED_TOLERANCE: f64 = 0.1;
 /// The largest width, as a share, of what two programs show that agree within their layouts alone.
 const WIDE_MOST: f64 = 0.3;
 
@@ -29,31 +29,31 @@ const WIDE_MOST: f64 = 0.3;
 const VARIES_MOST: f64 = 0.5;
 
 /// What a program came to: its name and its rate, or its cost.
-type Done = (&'static str, Interval);
+type MeasuredRate = (&'static str, Interval);
 
 /// Measures each row's programs that are for a CPU with these features, in no more memory than that, and judges.
-pub(super) fn rates(
-    core: &mut dyn Costs,
-    test: &'static Test,
-    rates: &'static Rates,
+pub(super) fn run_rates(
+    core: &mut dyn MeasureCosts,
+    test: &'static TestSpec,
+    rates: &'static RatesSpec,
     memory: u64,
     has: &dyn Fn(&CpuidFeature) -> bool,
 ) -> Result<Vec<UarchRecord>, RunError> {
     let mut records = Vec::new();
     for row in rates.rows {
-        let ways: Vec<&Way> = row.fitting(has).collect();
-        let room = (row.n * rates.bytes) as u64 <= memory;
+        let ways: Vec<&ProgramVariant> = row.runnable_variants(has).collect();
+        let room = (row.n * rates.bytes_per_n) as u64 <= memory;
         let done = if room {
-            done(core, row, rates.unit, &ways)?
+            measure_row(core, row, rates.unit, &ways)?
         } else {
             Err("there is not so much memory".to_string())
         };
         let verdict = match &done {
-            _ if ways.is_empty() => Verdict::new(Kind::None, "this CPU has no such instructions"),
-            Err(why) => Verdict::new(Kind::Unclear, why.clone()),
-            Ok(done) => judged(done, ways.len(), rates, row.varies),
+            _ if ways.is_empty() => TestVerdict::new(VerdictKind::None, "this CPU has no such instructions"),
+            Err(why) => TestVerdict::new(VerdictKind::Unclear, why.clone()),
+            Ok(done) => judge_rates(done, ways.len(), rates, row.varies_by_place),
         };
-        let mut record = UarchRecord::new(test, row.key(test.name), verdict, rates.unit);
+        let mut record = UarchRecord::new(test, row.record_key(test.name), verdict, rates.unit);
         let each = done.into_iter().flatten();
         let of_one = |(name, rate)| RateRecord { name, n: row.n, rate: Quantity::new(rate, rates.unit) };
         record.rates = each.map(of_one).collect();
@@ -63,14 +63,14 @@ pub(super) fn rates(
 }
 
 /// What a row's programs come to, the fastest first; or why one can't have its memory.
-fn done(
-    core: &mut dyn Costs,
-    row: &Row,
+fn measure_row(
+    core: &mut dyn MeasureCosts,
+    row: &TestRow,
     unit: Unit,
-    ways: &[&'static Way],
-) -> Result<Result<Vec<Done>, String>, RunError> {
-    let walks: Vec<&Walk> = ways.iter().map(|way| &way.walk).collect();
-    let points = match settled(core, &walks, row.n) {
+    ways: &[&'static ProgramVariant],
+) -> Result<Result<Vec<MeasuredRate>, String>, RunError> {
+    let walks: Vec<&ProgramFamily> = ways.iter().map(|way| &way.family).collect();
+    let points = match measure_median_costs(core, &walks, row.n) {
         Err(RunError::Unavailable(reason)) => return Ok(Err(format!("{}: {}", reason.what, reason.why))),
         points => points?,
     };
@@ -79,11 +79,11 @@ fn done(
     let each = walks.iter().zip(points);
     let mut points: Vec<_> = each.filter_map(|(walk, point)| Some((walk.name, sure(point)?))).collect();
     points.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
-    Ok(Ok(points.iter().map(|(name, point)| (*name, number(point, row.each, unit))).collect()))
+    Ok(Ok(points.iter().map(|(name, point)| (*name, rate_or_cost(point, row.amount_per_step, unit))).collect()))
 }
 
 /// The rate of steps that do so much each, or in core cycles what each part of them costs.
-fn number(point: &CostPoint, each: f64, unit: Unit) -> Interval {
+fn rate_or_cost(point: &CostPoint, each: f64, unit: Unit) -> Interval {
     let CostPoint { cost, low, high, .. } = *point;
     let [value, low, high] = match unit {
         Unit::CoreCycles => [cost, low, high].map(|cost| cost / each),
@@ -94,87 +94,93 @@ fn number(point: &CostPoint, each: f64, unit: Unit) -> Interval {
 
 /// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured; or, where that `varies`, what all
 /// of them and their layouts do.
-fn judged(done: &[Done], programs: usize, rates: &Rates, varies: bool) -> Verdict {
-    let agree = |pair: &&[Done]| {
+fn judge_rates(done: &[MeasuredRate], programs: usize, rates: &RatesSpec, varies: bool) -> TestVerdict {
+    let agree = |pair: &&[MeasuredRate]| {
         let [faster, slower] = [pair[0].1, pair[1].1];
         let most = faster.value.max(slower.value);
-        let near = (faster.value - slower.value).abs() <= APART.max(rates.apart * most);
+        let near = (faster.value - slower.value).abs() <= MIN_TOLERANCE.max(rates.tolerance_share * most);
         // What other work takes of memory makes layouts differ by more than the programs.
-        let meet = rates.apart >= SHARED && faster.low <= slower.high && slower.low <= faster.high;
+        let meet = rates.tolerance_share >= SHARED_TOLERANCE && faster.low <= slower.high && slower.low <= faster.high;
         let narrow = faster.high.max(slower.high) - faster.low.min(slower.low) <= WIDE_MOST * most;
         near || meet && narrow
     };
-    let tried = if rates.alone { done.len() } else { done.len().min(2) };
+    let tried = if rates.allow_outlier { done.len() } else { done.len().min(2) };
     // The fastest may be the one that was disturbed.
     let measured = &done[..if done.len() < programs { 0 } else { tried }];
     if let Some([(_, faster), (_, slower)]) = measured.windows(2).find(agree) {
-        let size =
-            Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
-        return Verdict { size: Some(size), ..Verdict::new(Kind::Found, told(done)) };
+        let size = Interval { low: slower.low.min(faster.low), high: slower.high.max(faster.high), ..*faster };
+        return TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, describe_rates(done)) };
     }
     let edge = |of: fn(&Interval) -> f64| done.iter().map(move |(_, number)| of(number));
-    let [low, high] = [
-        edge(|number| number.low).fold(f64::INFINITY, f64::min),
-        edge(|number| number.high).fold(0.0, f64::max),
-    ];
+    let [low, high] =
+        [edge(|number| number.low).fold(f64::INFINITY, f64::min), edge(|number| number.high).fold(0.0, f64::max)];
     if let Some((_, first)) = measured.first().filter(|_| varies && low >= VARIES_MOST * high) {
-        let why = format!("it depends on the place of the code: {}", told(done));
-        return Verdict { size: Some(Interval { low, high, ..*first }), ..Verdict::new(Kind::Found, why) };
+        let why = format!("it depends on the place of the code: {}", describe_rates(done));
+        return TestVerdict {
+            size: Some(Interval { low, high, ..*first }),
+            ..TestVerdict::new(VerdictKind::Found, why)
+        };
     }
     let why = match done.len() < programs {
         true => "other work disturbed all of a program's layouts".to_string(),
-        false => format!("no two programs agree in the most: {}", told(done)),
+        false => format!("no two programs agree in the most: {}", describe_rates(done)),
     };
-    Verdict::new(Kind::Unclear, why)
+    TestVerdict::new(VerdictKind::Unclear, why)
 }
 
-fn told(done: &[Done]) -> String {
+fn describe_rates(done: &[MeasuredRate]) -> String {
     done.iter().map(|(name, rate)| format!("{name} {:.2}", rate.value)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::TESTS;
-    use crate::test::walk::{Steps, straight};
-    use crate::test::{Look, Part};
+    use crate::spec::program_family::{StepLoop, straight_loop};
+    use crate::spec::{Experiment, TestedPart};
+    use crate::test_list::TESTS;
     use iced_x86::{Decoder, DecoderOptions};
 
-    fn nothing(_: usize) -> Steps {
-        straight(Vec::new(), 1)
+    fn nothing(_: usize) -> StepLoop {
+        straight_loop(Vec::new(), 1)
     }
 
-    const ROW: Row = Row {
+    const ROW: TestRow = TestRow {
         name: "64_bytes",
         n: 64,
-        each: 64.0,
-        ways: &[
-            Way::plain("one", nothing),
-            Way::plain("two", nothing).needing(&[CpuidFeature::AVX]),
-            Way::plain("three", nothing).needing(&[CpuidFeature::AVX]),
-            Way::plain("old", nothing).unless(CpuidFeature::AVX),
+        amount_per_step: 64.0,
+        variants: &[
+            ProgramVariant::new("one", nothing),
+            ProgramVariant::new("two", nothing).requiring(&[CpuidFeature::AVX]),
+            ProgramVariant::new("three", nothing).requiring(&[CpuidFeature::AVX]),
+            ProgramVariant::new("old", nothing).excluding(CpuidFeature::AVX),
         ],
-        needs: &[],
-        bound: None,
-        hidden: false,
-        varies: false,
+        required_features: &[],
+        bounding_test: None,
+        may_be_hidden: false,
+        varies_by_place: false,
     };
-    const PLANTED_RATES: Rates =
-        Rates { rows: &[ROW], unit: Unit::BytesPerCycle, bytes: 1, apart: 0.05, alone: false, within: None };
-    static PLANTED: Test = Test {
+    const PLANTED_RATES: RatesSpec = RatesSpec {
+        rows: &[ROW],
+        unit: Unit::BytesPerCycle,
+        bytes_per_n: 1,
+        tolerance_share: 0.05,
+        allow_outlier: false,
+        required_entries: None,
+    };
+    static PLANTED: TestSpec = TestSpec {
         name: "planted",
         about: "",
         definition: "",
         source: "",
-        part: Part::Memory,
-        look: Look::Rates(PLANTED_RATES),
+        part: TestedPart::Memory,
+        experiment: Experiment::Rates(PLANTED_RATES),
     };
 
     /// A core on which a step of each program costs this much; nothing is measured where that is no number.
     struct Core(&'static [(&'static str, f64)]);
 
-    impl Costs for Core {
-        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+    impl MeasureCosts for Core {
+        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let cost = self.0.iter().find(|(name, _)| *name == walk.name).map_or(f64::NAN, |(_, cost)| *cost);
             let point = CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost };
             Ok(Some(point).filter(|_| !cost.is_nan()))
@@ -182,14 +188,14 @@ mod tests {
     }
 
     fn record(costs: &'static [(&'static str, f64)], avx: bool, memory: u64) -> UarchRecord {
-        let Look::Rates(asked) = &PLANTED.look else { panic!("it is one of rates") };
-        rates(&mut Core(costs), &PLANTED, asked, memory, &|_| avx).unwrap().remove(0)
+        let Experiment::Rates(asked) = &PLANTED.experiment else { panic!("it is one of rates") };
+        run_rates(&mut Core(costs), &PLANTED, asked, memory, &|_| avx).unwrap().remove(0)
     }
 
     #[test]
     fn a_rate_is_the_largest_that_two_programs_reach() {
         let found = record(&[("one", 0.6), ("two", 0.5), ("three", 0.51)], true, 64);
-        assert_eq!((found.verdict, found.value.value), (Kind::Found, Some(128.0)));
+        assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(128.0)));
         let [low, high] = [found.value.low.unwrap(), found.value.high.unwrap()];
         assert!((low - 64.0 / (0.51 * 1.01)).abs() < 1e-9 && (high - 128.0 / 0.99).abs() < 1e-9);
         let told = ("planted.64_bytes", "two 128.00, three 125.49, one 106.67");
@@ -208,7 +214,7 @@ mod tests {
         ] {
             let unclear = record(costs, true, 64);
             let judged = (unclear.verdict, unclear.value.value, unclear.why.contains(why));
-            assert_eq!(judged, (Kind::Unclear, None, true), "{}", unclear.why);
+            assert_eq!(judged, (VerdictKind::Unclear, None, true), "{}", unclear.why);
         }
         assert_eq!(record(&[("one", 0.5), ("two", 0.5)], true, 63).why, "there is not so much memory");
     }
@@ -216,8 +222,9 @@ mod tests {
     #[test]
     fn programs_agree_whose_layouts_differ_by_more_than_they() {
         let rate = |value, low, high| Interval { value, low, high };
-        let sizes =
-            |done: &[Done]| judged(done, done.len(), &Rates { apart: 0.1, ..PLANTED_RATES }, false).size;
+        let sizes = |done: &[MeasuredRate]| {
+            judge_rates(done, done.len(), &RatesSpec { tolerance_share: 0.1, ..PLANTED_RATES }, false).size
+        };
         let found = sizes(&[("one", rate(6.0, 5.2, 6.3)), ("two", rate(5.3, 5.0, 5.6))]);
         assert_eq!(found, Some(rate(6.0, 5.0, 6.3)));
         assert_eq!(sizes(&[("one", rate(6.0, 5.8, 6.3)), ("two", rate(5.3, 5.0, 5.6))]), None);
@@ -229,7 +236,7 @@ mod tests {
         let rate = |value, low, high| Interval { value, low, high };
         let size = |second, varies| {
             let done = [("one", rate(3.0, 2.9, 3.0)), ("two", second)];
-            judged(&done, 2, &PLANTED_RATES, varies).size
+            judge_rates(&done, 2, &PLANTED_RATES, varies).size
         };
         let second = rate(2.4, 2.1, 2.9);
         assert_eq!([size(second, true), size(second, false)], [Some(rate(3.0, 2.1, 3.0)), None]);
@@ -241,32 +248,33 @@ mod tests {
         let rate = |value| Interval { value, low: value, high: value };
         let done = [("packed", rate(12.0)), ("one", rate(6.0)), ("two", rate(5.9))];
         assert_eq!(
-            judged(&done, 3, &Rates { alone: true, ..PLANTED_RATES }, false).size.map(|size| size.value),
+            judge_rates(&done, 3, &RatesSpec { allow_outlier: true, ..PLANTED_RATES }, false)
+                .size
+                .map(|size| size.value),
             Some(6.0)
         );
-        assert_eq!(judged(&done, 3, &PLANTED_RATES, false).size, None);
+        assert_eq!(judge_rates(&done, 3, &PLANTED_RATES, false).size, None);
     }
 
     #[test]
     fn a_cost_is_the_smallest_that_two_programs_agree_in() {
         let rate = |value| Interval { value, low: 0.9 * value, high: 1.1 * value };
-        let costs = Rates { unit: Unit::CoreCycles, ..PLANTED_RATES };
-        let found =
-            |costs_of: [f64; 3]| judged(&costs_of.map(|cost| ("", rate(cost))), 3, &costs, false).size;
+        let costs = RatesSpec { unit: Unit::CoreCycles, ..PLANTED_RATES };
+        let found = |costs_of: [f64; 3]| judge_rates(&costs_of.map(|cost| ("", rate(cost))), 3, &costs, false).size;
         let [agree, differ] = [found([5.0, 5.02, 7.0]), found([5.0, 6.0, 6.01])];
         let size = agree.expect("two agree");
         assert_eq!((size.value, size.low, differ), (5.0, 4.5, None));
         let point = CostPoint { n: 1, cost: 12.0, low: 11.0, high: 14.0 };
-        let two = number(&point, 2.0, Unit::CoreCycles);
+        let two = rate_or_cost(&point, 2.0, Unit::CoreCycles);
         assert_eq!([two.low, two.value, two.high], [5.5, 6.0, 7.0]);
-        let rate = number(&point, 6.0, Unit::PerCycle);
+        let rate = rate_or_cost(&point, 6.0, Unit::PerCycle);
         assert_eq!([rate.low, rate.value, rate.high], [6.0 / 14.0, 0.5, 6.0 / 11.0]);
     }
 
     #[test]
     fn a_row_is_for_a_cpu_that_has_what_it_needs() {
-        let row = ROW.needing(&[CpuidFeature::AVX512F]);
-        assert_eq!([true, false].map(|has| row.fitting(|_| has).count()), [3, 0]);
+        let row = ROW.requiring(&[CpuidFeature::AVX512F]);
+        assert_eq!([true, false].map(|has| row.runnable_variants(|_| has).count()), [3, 0]);
     }
 
     #[test]
@@ -281,11 +289,16 @@ mod tests {
     fn every_row_has_two_programs_or_none_on_each_cpu() {
         for test in TESTS {
             for row in test.rows() {
-                let numbers = [true, false].map(|has| row.fitting(|_| has).count());
+                let numbers = [true, false].map(|has| row.runnable_variants(|_| has).count());
                 assert!(numbers[0] >= 2 && numbers[1] != 1, "{}.{}: {numbers:?}", test.name, row.name);
-                for way in row.ways {
-                    let steps = (way.walk.program)(row.n);
-                    assert!(steps.steps > 0 && !steps.body.is_empty(), "{} {}", test.name, way.walk.name);
+                for way in row.variants {
+                    let steps = (way.family.program)(row.n);
+                    assert!(
+                        steps.steps_per_iteration > 0 && !steps.body.is_empty(),
+                        "{} {}",
+                        test.name,
+                        way.family.name
+                    );
                 }
             }
         }
@@ -295,39 +308,29 @@ mod tests {
     #[test]
     fn every_program_runs_where_it_is_said_to() {
         use CpuidFeature as F;
-        const EVERYWHERE: [CpuidFeature; 9] = [
-            F::INTEL8086,
-            F::INTEL386,
-            F::INTEL486,
-            F::X64,
-            F::FPU,
-            F::CMOV,
-            F::MULTIBYTENOP,
-            F::SSE,
-            F::SSE2,
-        ];
-        let check = |name: &str, steps: Steps, needs: &[CpuidFeature]| {
+        const EVERYWHERE: [CpuidFeature; 9] =
+            [F::INTEL8086, F::INTEL386, F::INTEL486, F::X64, F::FPU, F::CMOV, F::MULTIBYTENOP, F::SSE, F::SSE2];
+        let check = |name: &str, steps: StepLoop, needs: &[CpuidFeature]| {
             let all = [steps.init, steps.body, steps.following].concat();
             for instruction in &mut Decoder::new(64, &all, DecoderOptions::NONE) {
-                let known =
-                    |feature: &&CpuidFeature| EVERYWHERE.iter().chain(needs).any(|one| one == *feature);
+                let known = |feature: &&CpuidFeature| EVERYWHERE.iter().chain(needs).any(|one| one == *feature);
                 let other = instruction.cpuid_features().iter().find(|feature| !known(feature));
                 assert_eq!(other, None, "{name}: {instruction}");
             }
         };
         for test in TESTS {
             for row in test.rows() {
-                for way in row.ways {
-                    for program in std::iter::once(way.walk.program).chain(way.walk.without) {
-                        let name = format!("{}.{}, {}", test.name, row.name, way.walk.name);
-                        check(&name, program(row.n), &[way.needs, row.needs].concat());
+                for way in row.variants {
+                    for program in std::iter::once(way.family.program).chain(way.family.control) {
+                        let name = format!("{}.{}, {}", test.name, row.name, way.family.name);
+                        check(&name, program(row.n), &[way.required_features, row.required_features].concat());
                     }
                 }
             }
-            let Look::Map(map) = &test.look else { continue };
+            let Experiment::CostMap(map) = &test.experiment else { continue };
             for row in map.rows {
-                for way in &row.ways {
-                    check(row.name, (way.program)(0), row.needs);
+                for way in &row.programs {
+                    check(row.name, (way.program)(0), row.required_features);
                 }
             }
         }

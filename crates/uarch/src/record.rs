@@ -1,17 +1,17 @@
 //! A test's record, kind `uarch`.
 
-use super::conditions::Busy;
+use super::conditions::BusyShare;
 use super::cost::CostPoint;
-use super::knee::{Knee, No};
-use super::overlap::Point;
-use super::plateau::Level;
-use super::search::{Ending, Found};
-use super::spread::{Spread, SpreadRecord};
-use super::test::{Filler, Part, Test};
-use super::verdict::{Kind, Verdict, Witness};
+use super::cost_spread::{CostSpread, SpreadRecord};
+use super::knee::{KneeEdges, NoKnee};
+use super::knee_search::{KneeCurve, ProbedKnee};
+use super::overlap::OverlapReading;
+use super::plateau::CurveLevel;
+use super::spec::{FillerSpec, TestSpec, TestedPart};
+use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
 use cyclescope_core::error::Unavailable;
 use cyclescope_core::unit::{Hertz, Unit};
-use cyclescope_measure::result::caveat::{Caveat, Code};
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
@@ -25,9 +25,9 @@ pub(super) struct UarchRecord {
     /// The number: a stable key.
     pub what: String,
     /// The part of the core.
-    pub part: Part,
+    pub part: TestedPart,
     /// `found`, `limited`, `none` or `unclear`.
-    pub verdict: Kind,
+    pub verdict: VerdictKind,
     /// The number: a size in entries or bytes, a cost in core cycles, or how much is done in each.
     pub value: Quantity,
     /// What the number counts.
@@ -54,15 +54,15 @@ pub(super) struct UarchRecord {
     /// What each other class does to one of a mixture.
     pub displaced: Vec<DisplacedRecord>,
     /// What would have come out otherwise if the number meant something else.
-    pub witnesses: Vec<Witness>,
+    pub witnesses: Vec<WitnessResult>,
     /// How a cost is spread over rounds, and what it is in time.
     pub spread: Option<SpreadRecord>,
     /// The same as it was measured, with its count.
     #[serde(skip)]
-    pub measured: Option<(usize, Spread)>,
+    pub measured: Option<(usize, CostSpread)>,
     /// How its end is looked at again, where it is a size.
     #[serde(skip)]
-    pub ending: Option<Ending>,
+    pub probed_knee: Option<ProbedKnee>,
     /// Caveats.
     pub caveats: Vec<Caveat>,
     /// Where the experiment was described.
@@ -75,11 +75,11 @@ pub(super) struct FillerRecord {
     /// Its name.
     pub name: &'static str,
     /// The last counts at which the overlap is whole, and at which there is some.
-    pub knee: Option<Knee>,
+    pub knee: Option<KneeEdges>,
     /// Why there is no knee.
     pub no_knee: Option<&'static str>,
     /// The curve.
-    pub curve: Vec<Point>,
+    pub curve: Vec<OverlapReading>,
 }
 
 /// A curve of levels.
@@ -88,7 +88,7 @@ pub(super) struct WalkRecord {
     /// The program's name.
     pub name: &'static str,
     /// Its levels.
-    pub levels: Vec<Level>,
+    pub levels: Vec<CurveLevel>,
     /// The cost of a step by count.
     pub curve: Vec<CostPoint>,
 }
@@ -128,16 +128,15 @@ pub(super) struct DisplacedRecord {
     /// The other class.
     pub by: &'static str,
     /// `found` where it displaces some; `none`; `limited` where there is no room to see it; or `unclear`.
-    pub verdict: Kind,
+    pub verdict: VerdictKind,
     /// How many each instruction of it displaces.
     pub share: Quantity,
 }
 
 impl UarchRecord {
     /// What is known of a number, without curves.
-    pub(super) fn new(test: &Test, what: String, verdict: Verdict, unit: Unit) -> UarchRecord {
-        let value =
-            verdict.size.map_or(Quantity::refused(unit), |size| Quantity::new(size, unit).at_least_zero());
+    pub(super) fn new(test: &TestSpec, what: String, verdict: TestVerdict, unit: Unit) -> UarchRecord {
+        let value = verdict.size.map_or(Quantity::refused(unit), |size| Quantity::new(size, unit).at_least_zero());
         UarchRecord {
             test: test.name,
             records: 1,
@@ -159,49 +158,49 @@ impl UarchRecord {
             witnesses: Vec::new(),
             spread: None,
             measured: None,
-            ending: None,
+            probed_knee: None,
             caveats: Vec::new(),
             source: test.source,
         }
     }
 
     /// Says that something else used the core.
-    pub(super) fn beside(&mut self, busy: Busy) {
+    pub(super) fn add_busy_caveat(&mut self, busy: BusyShare) {
         let share = 100.0 * busy.share;
         let text = format!(
             "something else used the core in {share:.0} % of the layouts: this thread may have had half of some structures"
         );
-        self.caveats.push(Caveat { code: Code::SiblingBusy, text });
+        self.caveats.push(Caveat { code: CaveatKind::SiblingBusy, text });
     }
 
     /// Tells the spread of its cost, where the timing method's raw units come at this rate.
-    pub(super) fn timed(&mut self, rate: Option<Hertz>) {
-        self.spread = self.measured.take().map(|(n, spread)| spread.record(n, rate));
+    pub(super) fn set_spread(&mut self, rate: Option<Hertz>) {
+        self.spread = self.measured.take().map(|(n, spread)| spread.to_record(n, rate));
     }
 }
 
 impl UarchRecord {
     /// Of a number whose program needs what is not to be had.
-    pub(super) fn without(test: &Test, what: String, reason: &Unavailable, unit: Unit) -> UarchRecord {
-        let verdict = Verdict::new(Kind::None, format!("{}: {}", reason.what, reason.why));
+    pub(super) fn unavailable(test: &TestSpec, what: String, reason: &Unavailable, unit: Unit) -> UarchRecord {
+        let verdict = TestVerdict::new(VerdictKind::None, format!("{}: {}", reason.what, reason.why));
         UarchRecord::new(test, what, verdict, unit)
     }
 }
 
 impl FillerRecord {
-    pub(super) fn new(filler: &Filler, found: Found) -> FillerRecord {
-        let no_knee = found.knee.err().map(No::text);
+    pub(super) fn new(filler: &FillerSpec, found: KneeCurve) -> FillerRecord {
+        let no_knee = found.knee.err().map(NoKnee::describe);
         FillerRecord { name: filler.name, knee: found.knee.ok(), no_knee, curve: found.curve }
     }
 }
 
-impl No {
+impl NoKnee {
     /// In words.
-    pub(super) fn text(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         match self {
-            No::End => "the chains overlap at every count",
-            No::Overlap => "the chains overlap at no count",
-            No::Shape => "the curve does not fall in one place",
+            NoKnee::AlwaysOverlaps => "the chains overlap at every count",
+            NoKnee::NeverOverlaps => "the chains overlap at no count",
+            NoKnee::NoSingleFall => "the curve does not fall in one place",
         }
     }
 }

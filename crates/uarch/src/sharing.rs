@@ -3,40 +3,40 @@
 //! The control is another CPU that is busy too but wants nothing of what is shared, as in a loop of PAUSE. Work that takes no longer
 //! than beside that shares nothing that bounds it.
 
-use super::conditions::ONCE_MORE;
-use super::cost::{Costs, Others, settled};
-use super::overlap::Overlaps;
-use super::partition::{Alone, partitions, place};
+use super::conditions::RETRY_ONCE;
+use super::cost::{BackgroundCpus, MeasureCosts, measure_median_costs};
+use super::overlap::MeasureOverlaps;
+use super::partition::{AloneBaseline, judge_shared_core, measure_partitions};
 use super::record::UarchRecord;
-use super::test::Test;
-use super::test::sharing::{Sharing, Work};
-use super::test::walk::Walk;
-use super::verdict::{Kind, Verdict};
+use super::spec::TestSpec;
+use super::spec::program_family::ProgramFamily;
+use super::spec::sharing::{SharedWork, SharingSpec};
+use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
 /// The least ratio of two costs that shows something.
-const SHOWN: f64 = 1.1;
+const MIN_SLOWDOWN: f64 = 1.1;
 /// The least share of the time in which the other CPU has to do its work.
-const BUSY: f64 = 0.9;
+const BUSY_SHARE: f64 = 0.9;
 
 /// Measures each kind of work beside another of these CPUs, the one that slows the first kind most, and what that CPU leaves of each
 /// structure.
-pub(super) fn sharing(
-    core: &mut (impl Costs + Overlaps),
-    others: &mut dyn Others,
-    test: &'static Test,
-    sharing: &'static Sharing,
+pub(super) fn run_sharing(
+    core: &mut (impl MeasureCosts + MeasureOverlaps),
+    others: &mut dyn BackgroundCpus,
+    test: &'static TestSpec,
+    sharing: &'static SharingSpec,
     cpus: &[u32],
-    alone: &Alone,
+    alone: &AloneBaseline,
 ) -> Result<Vec<UarchRecord>, RunError> {
-    let (cpu, first) = match nearest(core, others, sharing, cpus)? {
+    let (cpu, first) = match find_nearest(core, others, sharing, cpus)? {
         Ok(nearest) => nearest,
         Err(refused) => {
-            let none = Verdict::new(Kind::None, refused);
+            let none = TestVerdict::new(VerdictKind::None, refused);
             let verdicts = |number| vec![none.clone(); number];
-            return Ok(records(
+            return Ok(sharing_records(
                 test,
                 sharing,
                 verdicts(sharing.rows.len()),
@@ -44,32 +44,32 @@ pub(super) fn sharing(
             ));
         }
     };
-    let mut verdicts = vec![judged(&first, cpu, sharing)];
+    let mut verdicts = vec![judge_sharing(&first, cpu, sharing)];
     for work in &sharing.rows[1..] {
-        verdicts.push(judged(&ratios(core, others, work, sharing, cpu)?, cpu, sharing));
+        verdicts.push(judge_sharing(&measure_ratios(core, others, work, sharing, cpu)?, cpu, sharing));
     }
-    let left = match place(sharing, &verdicts, cpu) {
-        _ if sharing.proves.is_empty() => Vec::new(),
+    let left = match judge_shared_core(sharing, &verdicts, cpu) {
+        _ if sharing.sibling_proofs.is_empty() => Vec::new(),
         Ok(told) => {
             verdicts[0].why.push_str(told);
-            partitions(core, others, sharing, cpu, alone)?
+            measure_partitions(core, others, sharing, cpu, alone)?
         }
         Err(verdict) => vec![verdict; sharing.structures.len()],
     };
-    Ok(records(test, sharing, verdicts, left))
+    Ok(sharing_records(test, sharing, verdicts, left))
 }
 
 /// The CPU that slows the first kind of work most, and by how much; or why there is none.
-fn nearest(
-    core: &mut dyn Costs,
-    others: &mut dyn Others,
-    sharing: &'static Sharing,
+fn find_nearest(
+    core: &mut dyn MeasureCosts,
+    others: &mut dyn BackgroundCpus,
+    sharing: &'static SharingSpec,
     cpus: &[u32],
-) -> Result<Result<(u32, Ratios), String>, RunError> {
+) -> Result<Result<(u32, SlowdownRatios), String>, RunError> {
     let mut all = Vec::new();
     let mut refused = "this process may use no other CPU".to_string();
     for cpu in cpus {
-        let first = match ratios(core, others, &sharing.rows[0], sharing, *cpu) {
+        let first = match measure_ratios(core, others, &sharing.rows[0], sharing, *cpu) {
             // Nothing may run there, or nowhere.
             Err(RunError::Unavailable(reason)) => {
                 refused = format!("{}: {}", reason.what, reason.why);
@@ -85,41 +85,46 @@ fn nearest(
 }
 
 /// The records of kinds of work and of what is left of structures.
-fn records(test: &Test, sharing: &Sharing, worked: Vec<Verdict>, left: Vec<Verdict>) -> Vec<UarchRecord> {
+fn sharing_records(
+    test: &TestSpec,
+    sharing: &SharingSpec,
+    worked: Vec<TestVerdict>,
+    left: Vec<TestVerdict>,
+) -> Vec<UarchRecord> {
     let record = |name: &str, definition, verdict| UarchRecord {
         definition,
         ..UarchRecord::new(test, format!("{}.{name}", test.name), verdict, Unit::Ratio)
     };
-    let worked =
-        sharing.rows.iter().zip(worked).map(|(work, verdict)| record(work.name, test.definition, verdict));
-    let left = sharing.structures.iter().zip(left).map(|(name, verdict)| record(name, sharing.left, verdict));
+    let worked = sharing.rows.iter().zip(worked).map(|(work, verdict)| record(work.name, test.definition, verdict));
+    let left =
+        sharing.structures.iter().zip(left).map(|(name, verdict)| record(name, sharing.structure_definition, verdict));
     worked.chain(left).collect()
 }
 
 /// How much longer each program of some work takes beside the same work; nothing where it was disturbed, or the other CPU was.
-type Ratios = Vec<Option<(&'static str, Interval)>>;
+type SlowdownRatios = Vec<Option<(&'static str, Interval)>>;
 
-fn ratios(
-    core: &mut dyn Costs,
-    others: &mut dyn Others,
-    work: &'static Work,
-    sharing: &'static Sharing,
+fn measure_ratios(
+    core: &mut dyn MeasureCosts,
+    others: &mut dyn BackgroundCpus,
+    work: &'static SharedWork,
+    sharing: &'static SharingSpec,
     cpu: u32,
-) -> Result<Ratios, RunError> {
-    let walks: Vec<&Walk> = work.ways.iter().collect();
-    let mut beside = |core: &mut dyn Costs, text| {
+) -> Result<SlowdownRatios, RunError> {
+    let walks: Vec<&ProgramFamily> = work.programs.iter().collect();
+    let mut beside = |core: &mut dyn MeasureCosts, text| {
         let measure = || {
-            others.begin(cpu, text, sharing.memory.map(|memory| memory()))?;
-            let costs = settled(core, &walks, 0);
-            let busy = others.end()? >= BUSY;
+            others.start_load(cpu, text, sharing.load_memory.map(|memory| memory()))?;
+            let costs = measure_median_costs(core, &walks, 0);
+            let busy = others.stop_load()? >= BUSY_SHARE;
             Ok((costs?, busy))
         };
         // Other work may be on that CPU.
-        let (costs, busy) = ONCE_MORE.retry_while(|(_, busy)| !busy, measure)?;
+        let (costs, busy) = RETRY_ONCE.retry_while(|(_, busy)| !busy, measure)?;
         Ok::<_, RunError>(costs.into_iter().map(|cost| cost.filter(|_| busy)).collect::<Vec<_>>())
     };
-    let idle = sharing.idle;
-    let costs = [beside(core, idle)?, beside(core, work.beside)?, beside(core, idle)?];
+    let idle = sharing.idle_load;
+    let costs = [beside(core, idle)?, beside(core, work.background_load)?, beside(core, idle)?];
     let of_walk = |number: usize| {
         let [before, during, after] = [0, 1, 2].map(|time| costs[time][number]);
         let (before, during, after) = (before?, during?, after?);
@@ -136,32 +141,32 @@ fn ratios(
 }
 
 /// What they show.
-fn judged(ratios: &Ratios, cpu: u32, sharing: &Sharing) -> Verdict {
+fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> TestVerdict {
     let known: Vec<(&str, Interval)> = ratios.iter().flatten().copied().collect();
     let told: Vec<String> = known.iter().map(|(name, ratio)| format!("{name} {:.2}", ratio.value)).collect();
     let told = told.join(", ");
     if known.len() < ratios.len() {
-        return Verdict::new(
-            Kind::Unclear,
+        return TestVerdict::new(
+            VerdictKind::Unclear,
             "other work disturbed it, or the other CPU did not run all the time",
         );
     }
     let values = || known.iter().map(|(_, ratio)| ratio.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    let place = format!("beside {} on CPU {cpu}", sharing.beside);
-    if most < SHOWN {
-        return Verdict::new(Kind::None, format!("it takes no longer {place}: {told}"));
+    let place = format!("beside {} on CPU {cpu}", sharing.load_description);
+    if most < MIN_SLOWDOWN {
+        return TestVerdict::new(VerdictKind::None, format!("it takes no longer {place}: {told}"));
     }
-    if least < SHOWN {
-        return Verdict::new(Kind::Unclear, format!("not every program shows it {place}: {told}"));
+    if least < MIN_SLOWDOWN {
+        return TestVerdict::new(VerdictKind::Unclear, format!("not every program shows it {place}: {told}"));
     }
-    if most - least > sharing.apart * most {
-        return Verdict::new(Kind::Unclear, format!("no two programs agree {place}: {told}"));
+    if most - least > sharing.tolerance_share * most {
+        return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree {place}: {told}"));
     }
     // A ratio of which layouts show as well that it is none.
     if let Some((name, ratio)) = known.iter().find(|(_, ratio)| ratio.low <= 1.0) {
         let span = format!("{name} {:.2} to {:.2}", ratio.low, ratio.high);
-        return Verdict::new(Kind::Unclear, format!("it may take no longer {place}: {span}"));
+        return TestVerdict::new(VerdictKind::Unclear, format!("it may take no longer {place}: {span}"));
     }
     let edge = |of: fn(&Interval) -> f64| known.iter().map(move |(_, ratio)| of(ratio));
     let size = Interval {
@@ -169,20 +174,20 @@ fn judged(ratios: &Ratios, cpu: u32, sharing: &Sharing) -> Verdict {
         low: edge(|ratio| ratio.low).fold(f64::INFINITY, f64::min),
         high: edge(|ratio| ratio.high).fold(0.0, f64::max),
     };
-    Verdict { size: Some(size), ..Verdict::new(Kind::Found, format!("{place}: {told}")) }
+    TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, format!("{place}: {told}")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cost::CostPoint;
-    use crate::list::TESTS;
-    use crate::look::Cpu;
-    use crate::overlap::{Point, Probe};
-    use crate::planted_window::Planted;
-    use crate::test::Look;
-    use cyclescope_code::program::Vectors;
-    use cyclescope_code::program::memory::{Frames, Memory};
+    use crate::overlap::{OverlapProbe, OverlapReading};
+    use crate::simulated_window::SimulatedWindow;
+    use crate::spec::Experiment;
+    use crate::test_list::TESTS;
+    use crate::test_runner::CpuResources;
+    use cyclescope_code::program::VectorSetup;
+    use cyclescope_code::program::memory::{PhysicalFrames, ProgramMemory};
     use cyclescope_code::snippet::Snippet;
     use std::cell::Cell;
     use std::rc::Rc;
@@ -197,9 +202,9 @@ mod tests {
     struct Core {
         running: Running,
         slower: f64,
-        work: &'static [Walk; 2],
+        work: &'static [ProgramFamily; 2],
         /// The work of multiplications.
-        multiply: &'static [Walk; 2],
+        multiply: &'static [ProgramFamily; 2],
         /// Whether these take longer too.
         both: bool,
         /// Share by which layouts differ.
@@ -207,14 +212,14 @@ mod tests {
         /// The text that slows nothing; with none even the control does.
         idle: Option<&'static str>,
         /// Alone, beside PAUSE and beside work.
-        windows: [Planted; 3],
+        windows: [SimulatedWindow; 3],
     }
 
-    impl Costs for Core {
-        fn cost(&mut self, walk: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+    impl MeasureCosts for Core {
+        fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let idle = self.running.get().is_none_or(|(cpu, text)| cpu != 5 || Some(text) == self.idle);
             // The first kind of work.
-            let of = |work: &[Walk; 2]| work.iter().any(|own| std::ptr::eq(own, walk));
+            let of = |work: &[ProgramFamily; 2]| work.iter().any(|own| std::ptr::eq(own, walk));
             let shared = of(self.work) || self.both && of(self.multiply);
             let cost = if idle || !shared { 4.0 } else { 4.0 * self.slower };
             let [low, high] = [1.0 - self.noise, 1.0 + self.noise].map(|share| share * cost);
@@ -222,26 +227,30 @@ mod tests {
         }
     }
 
-    impl Overlaps for Core {
-        fn at(&mut self, probe: &Probe, counts: &[usize]) -> Result<Vec<Point>, RunError> {
+    impl MeasureOverlaps for Core {
+        fn measure_overlaps(
+            &mut self,
+            probe: &OverlapProbe,
+            counts: &[usize],
+        ) -> Result<Vec<OverlapReading>, RunError> {
             let window = match self.running.get() {
                 Some((5, "pause")) => 1,
                 Some((5, _)) => 2,
                 _ => 0,
             };
-            self.windows[window].at(probe, counts)
+            self.windows[window].measure_overlaps(probe, counts)
         }
     }
 
     struct Cpus(Running, f64);
 
-    impl Others for Cpus {
-        fn begin(&mut self, cpu: u32, text: &'static str, _: Option<Memory>) -> Result<(), RunError> {
+    impl BackgroundCpus for Cpus {
+        fn start_load(&mut self, cpu: u32, text: &'static str, _: Option<ProgramMemory>) -> Result<(), RunError> {
             self.0.set(Some((cpu, text)));
             Ok(())
         }
 
-        fn end(&mut self) -> Result<f64, RunError> {
+        fn stop_load(&mut self) -> Result<f64, RunError> {
             self.0.set(None);
             Ok(self.1)
         }
@@ -259,9 +268,9 @@ mod tests {
     ];
 
     /// A test of the list, and what it asks.
-    fn named(name: &str) -> (&'static Test, &'static Sharing) {
-        let find = |test: &&'static Test| match &test.look {
-            Look::Sharing(asked) if test.name == name => Some((*test, asked)),
+    fn named(name: &str) -> (&'static TestSpec, &'static SharingSpec) {
+        let find = |test: &&'static TestSpec| match &test.experiment {
+            Experiment::Sharing(asked) if test.name == name => Some((*test, asked)),
             _ => None,
         };
         TESTS.iter().find_map(find).unwrap()
@@ -281,35 +290,35 @@ mod tests {
     fn records_of(name: &str, cpus: &[u32], slow: Slow, busy: f64, control: bool) -> Vec<UarchRecord> {
         let Slow { slower, both, noise } = slow;
         let (test, asked) = named(name);
-        let idle = control.then_some(asked.idle);
+        let idle = control.then_some(asked.idle_load);
         let windows = [0, 1, 2].map(|when| {
-            let mut window = Planted::new(1);
+            let mut window = SimulatedWindow::new(1);
             window.sizes.values_mut().for_each(|size| *size = 600);
             window.sizes.extend(SIZES.map(|(name, sizes)| (name, sizes[when])));
             window.sizes.insert("loads_uncompleted", 600);
             window
         });
         let running = Running::default();
-        let [work, multiply] = [0, 1].map(|row| &asked.rows[row].ways);
+        let [work, multiply] = [0, 1].map(|row| &asked.rows[row].programs);
         let mut core = Core { running: running.clone(), slower, work, multiply, both, noise, idle, windows };
         let size = |name: &str| {
             let (_, sizes) = SIZES.iter().find(|(own, _)| *own == name)?;
             let value = sizes[0] as f64;
             Some(Interval { value, low: value, high: value })
         };
-        let cpu = Cpu { has: &|_| false, memory: 0 };
-        let alone = Alone { cpu: &cpu, size: &size };
-        sharing(&mut core, &mut Cpus(running, busy), test, asked, cpus, &alone).unwrap()
+        let cpu = CpuResources { has: &|_| false, memory: 0 };
+        let alone = AloneBaseline { cpu: &cpu, size_of: &size };
+        run_sharing(&mut core, &mut Cpus(running, busy), test, asked, cpus, &alone).unwrap()
     }
 
     #[test]
     fn a_hidden_sibling_is_found_and_what_it_takes() {
         let found = records(&[3, 5, 4], 2.0, 0.99);
-        assert_eq!((found[0].verdict, found[0].value.value), (Kind::Found, Some(2.0)));
+        assert_eq!((found[0].verdict, found[0].value.value), (VerdictKind::Found, Some(2.0)));
         assert!(found[0].why.contains("CPU 5") && found[0].why.ends_with("both CPUs are of one core"));
         let kinds = found.len() - SIZES.len();
-        assert!(found[1..kinds].iter().all(|record| record.verdict == Kind::None), "{}", found[1].why);
-        let left: Vec<(&str, Kind, f64, &str)> = found[kinds..]
+        assert!(found[1..kinds].iter().all(|record| record.verdict == VerdictKind::None), "{}", found[1].why);
+        let left: Vec<(&str, VerdictKind, f64, &str)> = found[kinds..]
             .iter()
             .map(|one| (&*one.what, one.verdict, one.value.value.unwrap_or_default(), &*one.why))
             .collect();
@@ -319,13 +328,13 @@ mod tests {
             assert!(right, "{what}: {verdict:?} {value} {why}");
         };
         let divided = "divided as soon as the other thread executes anything:";
-        how(0, Kind::Found, 0.5, divided);
+        how(0, VerdictKind::Found, 0.5, divided);
         // Its registers outnumber what is left of the reorder buffer.
-        how(1, Kind::Unclear, 0.0, "no size was found beside PAUSE");
-        how(3, Kind::Found, 0.5, divided);
-        how(4, Kind::Found, 0.5, divided);
-        how(5, Kind::None, 0.0, "as much as alone is left");
-        how(6, Kind::Found, 40.0 / 70.0, "it goes to whoever takes it:");
+        how(1, VerdictKind::Unclear, 0.0, "no size was found beside PAUSE");
+        how(3, VerdictKind::Found, 0.5, divided);
+        how(4, VerdictKind::Found, 0.5, divided);
+        how(5, VerdictKind::None, 0.0, "as much as alone is left");
+        how(6, VerdictKind::Found, 40.0 / 70.0, "it goes to whoever takes it:");
     }
 
     #[test]
@@ -334,24 +343,25 @@ mod tests {
         let slow = |both, noise| Slow { slower: 1.25, both, noise };
         let part = |slow| records_of("resource_sharing", &[5], slow, 0.99, true);
         let both = part(slow(true, NOISE));
-        assert_eq!((both[0].verdict, both[0].why.contains("one core")), (Kind::Found, false));
-        assert!(both[kinds..].iter().all(|record| record.verdict == Kind::Unclear));
+        assert_eq!((both[0].verdict, both[0].why.contains("one core")), (VerdictKind::Found, false));
+        assert!(both[kinds..].iter().all(|record| record.verdict == VerdictKind::Unclear));
         // They have a multiplier each.
         let one = part(slow(false, NOISE));
-        assert!(one[kinds..].iter().all(|record| record.verdict == Kind::None), "{}", one[kinds].why);
+        assert!(one[kinds..].iter().all(|record| record.verdict == VerdictKind::None), "{}", one[kinds].why);
         // Layouts that differ by as much show nothing.
         let noisy = part(slow(true, 0.15));
-        assert_eq!((noisy[0].verdict, noisy[0].value.value), (Kind::Unclear, None), "{}", noisy[0].why);
-        assert!(noisy[kinds..].iter().all(|record| record.verdict == Kind::Unclear));
+        assert_eq!((noisy[0].verdict, noisy[0].value.value), (VerdictKind::Unclear, None), "{}", noisy[0].why);
+        assert!(noisy[kinds..].iter().all(|record| record.verdict == VerdictKind::Unclear));
     }
 
     #[test]
     fn every_cpu_executes_what_keeps_it_busy() {
         for test in TESTS {
-            let Look::Sharing(asked) = &test.look else { continue };
-            for text in asked.rows.iter().map(|work| work.beside).chain([asked.idle, asked.full]) {
+            let Experiment::Sharing(asked) = &test.experiment else { continue };
+            for text in asked.rows.iter().map(|work| work.background_load).chain([asked.idle_load, asked.filling_load])
+            {
                 let world = Snippet::parse(text).unwrap().outline(false).world;
-                let needs = !matches!(world.vectors, Vectors::None | Vectors::Legacy) || world.masks;
+                let needs = !matches!(world.vectors, VectorSetup::None | VectorSetup::Legacy) || world.masks;
                 assert!(!needs, "not every x86-64 executes it: {text}");
             }
         }
@@ -359,32 +369,31 @@ mod tests {
 
     #[test]
     fn without_another_cpu_or_where_it_does_not_run_there_is_no_number() {
-        let verdicts =
-            |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|one| one.verdict).collect::<Vec<_>>();
-        assert!(verdicts(&[], 0.99).iter().all(|verdict| *verdict == Kind::None));
-        assert!(verdicts(&[3], 0.99).iter().all(|verdict| *verdict == Kind::None));
-        assert!(verdicts(&[5], 0.5).iter().all(|verdict| *verdict == Kind::Unclear));
+        let verdicts = |cpus: &[u32], busy| records(cpus, 2.0, busy).iter().map(|one| one.verdict).collect::<Vec<_>>();
+        assert!(verdicts(&[], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
+        assert!(verdicts(&[3], 0.99).iter().all(|verdict| *verdict == VerdictKind::None));
+        assert!(verdicts(&[5], 0.5).iter().all(|verdict| *verdict == VerdictKind::Unclear));
     }
 
     #[test]
     fn stores_to_the_same_line_slow_it_and_prove_no_common_core() {
         let slow = || Slow { slower: 6.0, both: false, noise: NOISE };
         let found = records_of("false_sharing", &[5], slow(), 0.99, true);
-        assert_eq!((found[0].verdict, found[0].value.value), (Kind::Found, Some(6.0)));
+        assert_eq!((found[0].verdict, found[0].value.value), (VerdictKind::Found, Some(6.0)));
         assert!(found[0].why.contains("stores") && !found[0].why.contains("one core"), "{}", found[0].why);
         // What stores to another line slow as much is no sharing of a line.
         let same = records_of("false_sharing", &[5], slow(), 0.99, false);
-        assert!(same.iter().all(|record| record.verdict == Kind::None), "{}", same[0].why);
+        assert!(same.iter().all(|record| record.verdict == VerdictKind::None), "{}", same[0].why);
     }
 
     #[test]
     fn both_cpus_have_the_same_pages() {
         let (_, asked) = named("false_sharing");
-        let other = asked.memory.expect("memory of its own")();
-        for walk in asked.rows.iter().flat_map(|row| &row.ways) {
+        let other = asked.load_memory.expect("memory of its own")();
+        for walk in asked.rows.iter().flat_map(|row| &row.programs) {
             let own = (walk.program)(0).memory;
             let [one, other] = [&own, &other].map(|memory| (memory.areas[0].frames, memory.areas[0].bytes));
-            assert!(one == other && matches!(one.0, Frames::Common(_)), "{one:?}");
+            assert!(one == other && matches!(one.0, PhysicalFrames::Common(_)), "{one:?}");
         }
     }
 }

@@ -1,40 +1,40 @@
 //! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
 
-use super::agner::AGNER;
-use super::bound;
-use super::conditions::{Conditions, Counted, retry_if_shared};
-use super::cost::Others;
-use super::environment::{Course, environment};
-use super::exchange::{Time, exchanged, records};
-use super::kept::{filled, kind, whole};
-use super::known::Known;
-use super::levels::in_doubt;
-use super::limit;
-use super::list::TESTS;
-use super::look::{Cpu, looked};
-use super::overlap::{BESIDE_SIBLING, Core};
-use super::partition::Alone;
+use super::agner_scripts::AGNER;
+use super::conditions::{KernelCounts, RunConditions, retry_if_shared};
+use super::cost::BackgroundCpus;
+use super::earlier_result::EarlierResult;
+use super::environment::{BackgroundActivity, environment_records};
+use super::exchange::{TimeBudget, exchange_records, run_exchanges};
+use super::level_limit;
+use super::level_records::doubt_key;
+use super::overlap::{MeasuredCore, OVERLAP_SIBLING_POLICY};
+use super::overlap_test::{StructureEnds, record_structure_end};
+use super::partition::AloneBaseline;
+use super::rate_bound;
 use super::record::UarchRecord;
-use super::remotes::Remotes;
-use super::sharing::sharing;
-use super::surroundings::Surroundings;
-use super::test::{Look, Test};
-use super::trial::{Knees, learn};
-use super::watch::Watch;
-use cyclescope_code::program::memory::Memory;
+use super::remotes::RemoteExecutors;
+use super::reported_machine::ReportedMachine;
+use super::resumed_tests::{count_complete_lines, read_filler_results, read_verdict_kind};
+use super::sharing::run_sharing;
+use super::size_watch::SizeWatch;
+use super::spec::{Experiment, TestSpec};
+use super::test_list::TESTS;
+use super::test_runner::{CpuResources, run_test};
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
-use cyclescope_core::machine::calibrate::Stopwatch;
-use cyclescope_core::random::{Random, mix};
+use cyclescope_core::machine::tsc_calibration::TscStopwatch;
+use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::{Hertz, Unit};
-use cyclescope_exec::{Companion, LockState, Open, closed};
+use cyclescope_exec::{BackgroundCode, ExecutorOpener, LockState, failing_opener};
 use cyclescope_measure::Plan;
-use cyclescope_measure::result::answers::Answers;
-use cyclescope_measure::result::container::{Container, ContainerError, plain};
+use cyclescope_measure::result::answers::MachineAnswers;
+use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::ruler::sentinel_width;
 use cyclescope_measure::sibling::Retries;
-use cyclescope_measure::study::{Follow, Progress, Record, Stop, Study, going};
-use cyclescope_measure::study::{Plain, Selected, StudyInfo};
+use cyclescope_measure::study::{GenericStudy, StudyInfo, StudySelection};
+use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,10 +42,10 @@ use std::io;
 use std::time::Duration;
 
 /// Makes the seed of the order of counts another one than that of the programs.
-const ORDER: u64 = 0x6f72_6465_7200_0000;
+const ORDER_SEED_MASK: u64 = 0x6f72_6465_7200_0000;
 /// The time of a test of all CPUs, in budgets of a plan, and at most.
-const BUDGETS: u32 = 75;
-const MOST: Duration = Duration::from_secs(11);
+const EXCHANGE_BUDGETS: u32 = 75;
+const MAX_EXCHANGE_TIME: Duration = Duration::from_secs(11);
 /// Its name.
 const NAME: &str = "uarch";
 
@@ -63,101 +63,114 @@ const SUBJECTS: [(&str, &str); TESTS.len()] = {
 pub const INFO: StudyInfo = StudyInfo {
     name: NAME,
     about: "how big the structures of this core are, each with a verdict",
-    restore: |container| Ok(Box::new(Uarch::restore(container)?)),
-    plain: Some(Plain {
+    restore: |container| Ok(Box::new(UarchStudy::restore(container)?)),
+    generic: Some(GenericStudy {
         subjects: &SUBJECTS,
         catalogs: &[AGNER],
         columns: &["test", "verdict", "value", "limited_by"],
         explanation: Some("why"),
-        whole,
-        select: |selected| Box::new(Uarch::new(selected)),
+        count_complete: count_complete_lines,
+        select: |selected| Box::new(UarchStudy::new(selected)),
     }),
 };
 
 /// Tests of this core.
-struct Uarch {
+struct UarchStudy {
     plan: Plan,
     /// Those that were asked for.
-    asked: Vec<&'static Test>,
+    selected_tests: Vec<&'static TestSpec>,
     /// Features of instruction sets that the tests need and that the CPU has.
     features: Vec<String>,
     /// Bytes that the programs of a test may use.
     memory: u64,
     /// What CPUID and the kernel tell.
-    surroundings: Surroundings,
+    surroundings: ReportedMachine,
     /// The lines that a result file has of tests that are complete.
-    kept: Vec<Value>,
-    open: Open,
+    resumed_lines: Vec<Value>,
+    open: ExecutorOpener,
     lock: Option<LockState>,
 }
 
 /// What decides the course, as a manifest has it.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct UarchManifest {
     plan: Plan,
     tests: Vec<String>,
     features: Vec<String>,
     memory: u64,
-    surroundings: Surroundings,
+    surroundings: ReportedMachine,
 }
 
-impl Uarch {
-    fn new(selected: Selected) -> Uarch {
-        let Selected { subjects, plan, open, machine, memory, kept } = selected;
+impl UarchStudy {
+    fn new(selected: StudySelection) -> UarchStudy {
+        let StudySelection { subjects, plan, open, machine, memory, complete_lines: kept } = selected;
         let features = &machine.features;
         let asked = TESTS.iter().copied().filter(|test| subjects.contains(&test.name)).collect();
-        let needs = TESTS.iter().flat_map(|test| test.features());
+        let needs = TESTS.iter().flat_map(|test| test.used_features());
         let mut had: Vec<String> =
-            needs.filter(|feature| features.has(*feature)).map(|feature| name_of(&feature)).collect();
+            needs.filter(|feature| features.has(*feature)).map(|feature| feature_name(&feature)).collect();
         had.sort();
         had.dedup();
-        let surroundings = Surroundings::of(machine);
-        Uarch { plan, asked, features: had, memory, surroundings, kept, open, lock: None }
+        let surroundings = ReportedMachine::from_machine(machine);
+        UarchStudy {
+            plan,
+            selected_tests: asked,
+            features: had,
+            memory,
+            surroundings,
+            resumed_lines: kept,
+            open,
+            lock: None,
+        }
     }
 
     /// The tests that were asked for and those of structures that their fillers take, in the order of the list.
-    fn needed(&self) -> Vec<&'static Test> {
-        let mut names: Vec<&str> = self.asked.iter().map(|test| test.name).collect();
+    fn tests_to_run(&self) -> Vec<&'static TestSpec> {
+        let mut names: Vec<&str> = self.selected_tests.iter().map(|test| test.name).collect();
         for test in TESTS.iter().rev() {
             if names.contains(&test.name) {
-                names.extend(test.needs());
+                names.extend(test.required_tests());
             }
         }
         TESTS.iter().copied().filter(|test| names.contains(&test.name)).collect()
     }
 
     /// The rate of the timing method's raw units since the start, where it is known.
-    fn rate(&self, answers: &Answers, stopwatch: Option<&Stopwatch>) -> Result<Option<Hertz>, RunError> {
+    fn raw_unit_rate(
+        &self,
+        answers: &MachineAnswers,
+        stopwatch: Option<&TscStopwatch>,
+    ) -> Result<Option<Hertz>, RunError> {
         match self.plan.clock.counts {
-            Unit::TscTicks => answers.get(|| Ok(stopwatch.map(|stopwatch| stopwatch.rate()[1]))),
+            Unit::TscTicks => answers.ask_machine(|| Ok(stopwatch.map(|stopwatch| stopwatch.rate_bounds()[1]))),
             Unit::Nanos => Ok(Some(Hertz(1e9))),
             _ => Ok(None),
         }
     }
 
     /// What the kernel has counted up to now.
-    fn counted(&self, answers: &Answers) -> Result<Counted, RunError> {
-        answers.get(|| Counted::now(self.surroundings.cpu))
+    fn read_kernel_counts(&self, answers: &MachineAnswers) -> Result<KernelCounts, RunError> {
+        answers.ask_machine(|| KernelCounts::read_now(self.surroundings.cpu))
     }
 
     /// What the programs of a test are drawn from, and the order of its counts: the test's own, so that a study that is gone on
     /// with measures the same programs.
-    fn random(&self, test: &Test) -> [Random; 2] {
-        let seed = test.name.bytes().fold(self.plan.seed, |seed, byte| mix(seed, u64::from(byte)));
-        [seed, seed ^ ORDER].map(Random::new)
+    fn random_of_test(&self, test: &TestSpec) -> [Random; 2] {
+        let seed = test.name.bytes().fold(self.plan.seed, |seed, byte| mix_seeds(seed, u64::from(byte)));
+        [seed, seed ^ ORDER_SEED_MASK].map(Random::new)
     }
 
-    fn has(&self, feature: &CpuidFeature) -> bool {
-        self.features.contains(&name_of(feature))
+    fn has_feature(&self, feature: &CpuidFeature) -> bool {
+        self.features.contains(&feature_name(feature))
     }
 
     /// Tells of a test's records what other tests and CPUID tell of them.
-    fn tell(&self, test: &Test, records: &mut [UarchRecord], known: &[Known]) {
-        bound::told(test, records, known);
-        limit::told(test, records, known);
+    fn annotate_records(&self, test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
+        rate_bound::annotate_bounds(test, records, known);
+        level_limit::annotate_limits(test, records, known);
         let number = records.len();
         // Which level of CPUID's it is has to be known.
-        let doubt = records.iter().any(|record| record.what == in_doubt(test));
+        let doubt = records.iter().any(|record| record.what == doubt_key(test));
         for record in records {
             let told = self.surroundings.numbers.get(&record.what).filter(|_| !doubt);
             record.cpuid = record.cpuid.or(told.copied());
@@ -167,59 +180,63 @@ impl Uarch {
 }
 
 /// How often more layouts of a test follow because something else used the core: work on another CPU is part of some.
-fn again(test: &Test) -> Retries {
-    if matches!(test.look, Look::Sharing(_)) { Retries::NONE } else { BESIDE_SIBLING.start() }
+fn sibling_retries(test: &TestSpec) -> Retries {
+    if matches!(test.experiment, Experiment::Sharing(_)) {
+        Retries::NONE
+    } else {
+        OVERLAP_SIBLING_POLICY.start_retries()
+    }
 }
 
-fn name_of(feature: &CpuidFeature) -> String {
+fn feature_name(feature: &CpuidFeature) -> String {
     format!("{feature:?}")
 }
 
 /// Looks at the sizes again whose turn it is.
-fn look_again(watch: &mut Watch, core: &mut Core) -> Result<(), RunError> {
+fn recheck_sizes(watch: &mut SizeWatch, core: &mut MeasuredCore) -> Result<(), RunError> {
     let width = core.plan.adders.map(sentinel_width);
-    for size in watch.due() {
-        let from = core.conditions.layouts();
-        let knee = size.look(core)?;
-        size.met(knee, core.conditions.busy(from, width));
+    for size in watch.due_sizes() {
+        let from = core.conditions.used_layouts();
+        let knee = size.recheck_knee(core)?;
+        size.record_recheck(knee, core.conditions.busy_since(from, width));
     }
     Ok(())
 }
 
 /// Other CPUs whose answers are kept: a replay starts nothing.
-struct Kept<'a> {
-    answers: &'a Answers,
-    running: Option<Companion>,
+struct ReplayableCpus<'a> {
+    answers: &'a MachineAnswers,
+    running: Option<BackgroundCode>,
 }
 
-impl Others for Kept<'_> {
-    fn begin(&mut self, cpu: u32, text: &'static str, memory: Option<Memory>) -> Result<(), RunError> {
-        let Kept { answers, running } = self;
-        answers.get(|| {
+impl BackgroundCpus for ReplayableCpus<'_> {
+    fn start_load(&mut self, cpu: u32, text: &'static str, memory: Option<ProgramMemory>) -> Result<(), RunError> {
+        let ReplayableCpus { answers, running } = self;
+        answers.ask_machine(|| {
             let snippet = Snippet::parse(text).expect("the tests' instructions are assembly");
             *running = Some(match memory {
-                Some(memory) => Companion::start_in(&snippet, memory, cpu)?,
-                None => Companion::start(&snippet, cpu)?,
+                Some(memory) => BackgroundCode::start_with_memory(&snippet, memory, cpu)?,
+                None => BackgroundCode::start(&snippet, cpu)?,
             });
             Ok(())
         })
     }
 
-    fn end(&mut self) -> Result<f64, RunError> {
+    fn stop_load(&mut self) -> Result<f64, RunError> {
         let running = self.running.take();
-        self.answers.get(|| running.map_or(Ok(0.0), Companion::stop))
+        self.answers.ask_machine(|| running.map_or(Ok(0.0), BackgroundCode::stop))
     }
 }
 
-impl Study for Uarch {
+impl Study for UarchStudy {
     fn name(&self) -> &'static str {
         NAME
     }
 
     fn plan(&self) -> io::Result<Value> {
-        let tests = self.asked.iter().map(|test| test.name.to_string()).collect();
-        let Uarch { plan, features, memory, surroundings, .. } = self;
-        plain(&Saved {
+        let tests = self.selected_tests.iter().map(|test| test.name.to_string()).collect();
+        let UarchStudy { plan, features, memory, surroundings, .. } = self;
+        to_json_value(&UarchManifest {
             plan: plan.clone(),
             tests,
             features: features.clone(),
@@ -228,100 +245,114 @@ impl Study for Uarch {
         })
     }
 
-    fn restore(container: &Container) -> Result<Uarch, ContainerError> {
-        let Saved { plan, tests, features, memory, surroundings } = container.facts()?;
-        if let Some(field) = plan.unsound() {
-            return Err(ContainerError::fact(&format!("plan.{field}"), "it is out of its range"));
+    fn restore(container: &EvidenceContainer) -> Result<UarchStudy, ContainerError> {
+        let UarchManifest { plan, tests, features, memory, surroundings } = container.facts()?;
+        if let Some(field) = plan.find_unsound_field() {
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
         }
         let named = |name: &String| {
             let found = TESTS.iter().find(|test| test.name == name);
-            found.copied().ok_or_else(|| ContainerError::fact("tests", format!("there is no test {name}")))
+            found.copied().ok_or_else(|| ContainerError::damaged_fact("tests", format!("there is no test {name}")))
         };
         let asked = tests.iter().map(named).collect::<Result<_, _>>()?;
         let kept = Vec::new();
-        Ok(Uarch { plan, asked, features, memory, surroundings, kept, open: closed(), lock: None })
+        Ok(UarchStudy {
+            plan,
+            selected_tests: asked,
+            features,
+            memory,
+            surroundings,
+            resumed_lines: kept,
+            open: failing_opener(),
+            lock: None,
+        })
     }
 
-    fn measure(&mut self, answers: &Answers, follow: &mut dyn Follow) -> Result<(), Stop> {
-        let mut executor = answers.executor(|| (self.open)())?;
-        let tests = self.needed();
-        let (mut knees, mut known, mut conditions) = (Knees::new(), Vec::new(), Conditions::default());
-        let mut watch = Watch::default();
-        let begun = (executor.now(), self.counted(answers)?);
-        let stopwatch = Stopwatch::start(&executor.machine().tsc).ok();
+    fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
+        let mut executor = answers.open_executor(|| (self.open)())?;
+        let tests = self.tests_to_run();
+        let (mut knees, mut known, mut conditions) = (StructureEnds::new(), Vec::new(), RunConditions::default());
+        let mut watch = SizeWatch::default();
+        let begun = (executor.now(), self.read_kernel_counts(answers)?);
+        let stopwatch = TscStopwatch::start(&executor.machine().tsc).ok();
         for (number, test) in tests.iter().enumerate() {
             let kept: Vec<Value> =
-                self.kept.iter().filter(|line| line["test"] == test.name).cloned().collect();
+                self.resumed_lines.iter().filter(|line| line["test"] == test.name).cloned().collect();
             if !kept.is_empty() {
-                learn(&mut knees, test, &filled(test, &kept), kind(&kept));
-                known.extend(kept.iter().filter_map(Known::read));
-                kept.iter().try_for_each(|line| going(follow.record(Record::resumed(NAME, line))))?;
+                record_structure_end(&mut knees, test, &read_filler_results(test, &kept), read_verdict_kind(&kept));
+                known.extend(kept.iter().filter_map(EarlierResult::from_line));
+                kept.iter().try_for_each(|line| {
+                    check_stop(follow.accept_record(ResultRecord::from_resumed_line(NAME, line)))
+                })?;
                 continue;
             }
             let (done, total) = (number as u64, tests.len() as u64);
-            going(follow.progress(Progress { done, total, message: test.name.to_string() }))?;
-            let [random, mut order] = self.random(test);
+            check_stop(follow.report_progress(StudyProgress { done, total, message: test.name.to_string() }))?;
+            let [random, mut order] = self.random_of_test(test);
             let (plan, executor) = (&self.plan, executor.as_mut());
-            let zmm = self.has(&CpuidFeature::AVX512F);
+            let zmm = self.has_feature(&CpuidFeature::AVX512F);
             let mut core =
-                Core { executor, plan, random, zmm, again: Retries::NONE, conditions: &mut conditions };
-            look_again(&mut watch, &mut core)?;
-            core.again = again(test);
-            let cpu = Cpu { has: &|feature| self.has(feature), memory: self.memory };
-            let mut records = match &test.look {
-                Look::Environment { .. } => {
+                MeasuredCore { executor, plan, random, zmm, retries: Retries::NONE, conditions: &mut conditions };
+            recheck_sizes(&mut watch, &mut core)?;
+            core.retries = sibling_retries(test);
+            let cpu = CpuResources { has: &|feature| self.has_feature(feature), memory: self.memory };
+            let mut records = match &test.experiment {
+                Experiment::Environment { .. } => {
                     let (then, counted) = &begun;
                     let time = core.executor.now().saturating_sub(*then);
-                    let counted = [counted.clone(), self.counted(answers)?];
+                    let counted = [counted.clone(), self.read_kernel_counts(answers)?];
                     let width = plan.adders.map(sentinel_width);
-                    let course = Course { conditions: &conditions, width, counted, time };
-                    environment(&self.surroundings, &known, &course)
+                    let course = BackgroundActivity { conditions: &conditions, width, counted, time };
+                    environment_records(&self.surroundings, &known, &course)
                 }
-                Look::Sharing(asked) => {
-                    let mut others = Kept { answers, running: None };
+                Experiment::Sharing(asked) => {
+                    let mut others = ReplayableCpus { answers, running: None };
                     let size =
-                        |name: &str| known.iter().find(|known| known.what == name).and_then(Known::found);
-                    let alone = Alone { cpu: &cpu, size: &size };
-                    sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?
+                        |name: &str| known.iter().find(|known| known.what == name).and_then(EarlierResult::found_size);
+                    let alone = AloneBaseline { cpu: &cpu, size_of: &size };
+                    run_sharing(&mut core, &mut others, test, asked, &self.surroundings.others, &alone)?
                 }
-                Look::Exchanges(asked) => {
+                Experiment::Exchanges(asked) => {
                     let places = &self.surroundings.places;
                     let cpus: Vec<u32> = places.iter().map(|place| place.cpu).collect();
                     let now = || core.executor.now();
-                    let time = Time { now: &now, most: (plan.budget * BUDGETS).min(MOST) };
-                    let pairs = exchanged(&mut Remotes::new(answers), asked, &cpus, &time)?;
-                    let rate = answers
-                        .get(|| Ok::<_, RunError>(stopwatch.as_ref().map(|stopwatch| stopwatch.rate()[1])))?;
-                    records(test, asked, &pairs, places, rate)
+                    let time = TimeBudget { now: &now, max: (plan.budget * EXCHANGE_BUDGETS).min(MAX_EXCHANGE_TIME) };
+                    let pairs = run_exchanges(&mut RemoteExecutors::new(answers), asked, &cpus, &time)?;
+                    let rate = answers.ask_machine(|| {
+                        Ok::<_, RunError>(stopwatch.as_ref().map(|stopwatch| stopwatch.rate_bounds()[1]))
+                    })?;
+                    exchange_records(test, asked, &pairs, places, rate)
                 }
                 _ => {
                     let width = plan.adders.map(sentinel_width);
                     let ((mut records, learned), busy) = retry_if_shared(|| {
-                        let (from, mut learned) = (core.conditions.layouts(), knees.clone());
-                        let records = looked(&mut core, &mut learned, test, &cpu, &mut order)?;
-                        Ok::<_, RunError>(((records, learned), core.conditions.busy(from, width)))
+                        let (from, mut learned) = (core.conditions.used_layouts(), knees.clone());
+                        let records = run_test(&mut core, &mut learned, test, &cpu, &mut order)?;
+                        Ok::<_, RunError>(((records, learned), core.conditions.busy_since(from, width)))
                     })?;
                     knees = learned;
-                    if busy.counts() {
-                        records.iter_mut().for_each(|record| record.beside(busy));
+                    if busy.is_significant() {
+                        records.iter_mut().for_each(|record| record.add_busy_caveat(busy));
                     }
                     records
                 }
             };
-            self.tell(test, &mut records, &known);
+            self.annotate_records(test, &mut records, &known);
             let rate = match records.iter().any(|record| record.measured.is_some()) {
-                true => self.rate(answers, stopwatch.as_ref())?,
+                true => self.raw_unit_rate(answers, stopwatch.as_ref())?,
                 false => None,
             };
-            records.iter_mut().for_each(|record| record.timed(rate));
-            known.extend(records.iter().map(Known::of));
-            if self.asked.iter().any(|asked| asked.name == test.name) {
-                let records = watch.take(records);
-                records.iter().try_for_each(|record| going(follow.record(Record::new(NAME, record))))?;
+            records.iter_mut().for_each(|record| record.set_spread(rate));
+            known.extend(records.iter().map(EarlierResult::from_record));
+            if self.selected_tests.iter().any(|asked| asked.name == test.name) {
+                let records = watch.take_sizes(records);
+                records
+                    .iter()
+                    .try_for_each(|record| check_stop(follow.accept_record(ResultRecord::new(NAME, record))))?;
             }
         }
-        let records = watch.records();
-        records.iter().try_for_each(|record| going(follow.record(Record::new(NAME, record))))?;
+        let records = watch.into_records();
+        records.iter().try_for_each(|record| check_stop(follow.accept_record(ResultRecord::new(NAME, record))))?;
         self.lock = executor.lock_state().cloned();
         Ok(())
     }

@@ -5,69 +5,69 @@
 //! shows the same; and where no-operations still overlap past it. Where another structure ends has to be known for that: what may
 //! end where one does of which no test found the size is no number.
 
-use super::knee::{Knee, No};
-use super::test::{Filler, Test, Window};
+use super::knee::{KneeEdges, NoKnee};
+use super::spec::{FillerSpec, OverlapSpec, TestSpec};
 use cyclescope_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
 
 /// By how much two knees may differ that are the same: a share, and a number of entries.
 const SAME_SHARE: f64 = 0.02;
-pub(super) const SAME: f64 = 2.0;
+pub(super) const SAME_ENTRIES: f64 = 2.0;
 
 /// Whether two knees are the same within what an experiment tells apart.
-pub(super) fn same(one: Knee, other: Knee) -> bool {
-    let links = one.links().max(other.links()) as f64;
-    near(one.high, other.high, links)
+pub(super) fn is_same_knee(one: KneeEdges, other: KneeEdges) -> bool {
+    let links = one.link_slack().max(other.link_slack()) as f64;
+    counts_agree(one.high, other.high, links)
 }
 
-fn near(one: usize, other: usize, more: f64) -> bool {
-    one.abs_diff(other) as f64 <= SAME.max(SAME_SHARE * one.max(other) as f64) + more
+fn counts_agree(one: usize, other: usize, more: f64) -> bool {
+    one.abs_diff(other) as f64 <= SAME_ENTRIES.max(SAME_SHARE * one.max(other) as f64) + more
 }
 
 /// Where a structure is full, in fillers that take an entry each, with nothing of the chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum StructureEnd {
     /// At this number, which its test found.
     At(usize),
     /// At this number at the least: its test found no size.
-    From(usize),
+    AtLeast(usize),
 }
 
-impl End {
+impl StructureEnd {
     /// The least number at which it may be.
-    pub(super) fn least(self) -> usize {
-        let (End::At(least) | End::From(least)) = self;
+    pub(super) fn min_entries(self) -> usize {
+        let (StructureEnd::At(least) | StructureEnd::AtLeast(least)) = self;
         least
     }
 }
 
 /// What became of a filler.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Filled {
+pub(super) struct FillerResult {
     /// Its name.
     pub name: &'static str,
     /// Names of the tests of which it takes entries too.
-    takes: &'static [&'static str],
+    also_occupies: &'static [&'static str],
     /// The same of those of which it may take some.
-    shares: &'static [&'static str],
+    may_occupy: &'static [&'static str],
     /// Whether some cores pack several of them into one entry.
-    packs: bool,
+    may_pack: bool,
     /// Its knee.
-    pub knee: Result<Knee, No>,
+    pub knee: Result<KneeEdges, NoKnee>,
 }
 
-impl Filled {
-    pub(super) fn new(filler: &Filler, knee: Result<Knee, No>) -> Filled {
-        let Filler { name, takes, shares, packs, .. } = *filler;
-        Filled { name, takes, shares, packs, knee }
+impl FillerResult {
+    pub(super) fn new(filler: &FillerSpec, knee: Result<KneeEdges, NoKnee>) -> FillerResult {
+        let FillerSpec { name, also_occupies: takes, may_occupy: shares, may_pack: packs, .. } = *filler;
+        FillerResult { name, also_occupies: takes, may_occupy: shares, may_pack: packs, knee }
     }
 
     /// The number of fillers up to which the structure of its test is not full, where it tells one.
-    pub(super) fn least(&self, window: &Window) -> Option<usize> {
+    pub(super) fn min_room(&self, window: &OverlapSpec) -> Option<usize> {
         match self.knee {
-            _ if self.packs => None,
+            _ if self.may_pack => None,
             Ok(knee) => Some(knee.low),
-            Err(No::End) => Some(window.most),
+            Err(NoKnee::AlwaysOverlaps) => Some(window.max_fillers),
             Err(_) => None,
         }
     }
@@ -75,7 +75,7 @@ impl Filled {
 
 /// An experiment that would have come out otherwise if the size were not what it is taken for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Witness {
+pub(super) struct WitnessResult {
     /// Its name.
     pub name: &'static str,
     /// Whether it agrees.
@@ -87,7 +87,7 @@ pub(super) struct Witness {
 /// The kinds of verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum VerdictKind {
     /// The size is known.
     Found,
     /// Another structure is full first.
@@ -100,9 +100,9 @@ pub(super) enum Kind {
 
 /// What is known of a structure.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct TestVerdict {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: VerdictKind,
     /// The number, where it was found.
     pub size: Option<Interval>,
     /// The name of the test of the structure that limits, where another one does.
@@ -111,51 +111,54 @@ pub(super) struct Verdict {
     pub why: String,
 }
 
-impl Verdict {
-    pub(super) fn new(kind: Kind, why: impl Into<String>) -> Verdict {
-        Verdict { kind, size: None, limited_by: None, why: why.into() }
+impl TestVerdict {
+    pub(super) fn new(kind: VerdictKind, why: impl Into<String>) -> TestVerdict {
+        TestVerdict { kind, size: None, limited_by: None, why: why.into() }
     }
 
     /// Of a structure that this CPU has no instructions for.
-    pub(super) fn absent(test: &Test) -> Verdict {
-        Verdict::new(Kind::None, format!("this CPU has no instructions that take {}", test.name))
+    pub(super) fn absent(test: &TestSpec) -> TestVerdict {
+        TestVerdict::new(VerdictKind::None, format!("this CPU has no instructions that take {}", test.name))
     }
 }
 
 /// A filler with a knee.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Named {
+pub(super) struct FillerKnee {
     /// Its name.
     pub name: &'static str,
     /// Its knee.
-    pub knee: Knee,
+    pub knee: KneeEdges,
     /// Whether some cores pack several of them into one entry.
-    packs: bool,
+    may_pack: bool,
 }
 
 /// Fillers with a knee.
 #[derive(Debug, Default)]
-pub(super) struct Limits {
+pub(super) struct ClassifiedFillers {
     /// Those that no other structure stops.
-    pub own: Vec<Named>,
+    pub own: Vec<FillerKnee>,
     /// The others, and the name of the test whose structure stops each.
-    limited: Vec<(Named, &'static str)>,
+    limited: Vec<(FillerKnee, &'static str)>,
     /// Those that go on past the end of a structure of which each was to take an entry, in the same way.
-    past: Vec<(Named, &'static str)>,
+    past: Vec<(FillerKnee, &'static str)>,
     /// Those that end where another structure may: no test found its size.
-    doubted: Vec<(Named, &'static str)>,
+    doubted: Vec<(FillerKnee, &'static str)>,
 }
 
 /// Which fillers another structure stops; `end_of` tells where that of another test ends.
-pub(super) fn limits(filled: &[Filled], end_of: &dyn Fn(&str) -> Option<End>) -> Limits {
-    let mut limits = Limits::default();
-    for Filled { name, takes, shares, packs, knee } in filled {
+pub(super) fn classify_fillers(
+    filled: &[FillerResult],
+    end_of: &dyn Fn(&str) -> Option<StructureEnd>,
+) -> ClassifiedFillers {
+    let mut limits = ClassifiedFillers::default();
+    for FillerResult { name, also_occupies: takes, may_occupy: shares, may_pack: packs, knee } in filled {
         let Ok(knee) = *knee else { continue };
-        let named = Named { name, knee, packs: *packs };
-        let is_near = |end: usize| near(knee.high, end, knee.links() as f64);
-        let stops = |other: &&&'static str| matches!(end_of(other), Some(End::At(end)) if is_near(end));
-        let passes = |other: &&&'static str| matches!(end_of(other), Some(End::At(end)) if knee.high > end);
-        let doubts = |other: &&&'static str| matches!(end_of(other), Some(End::From(least)) if knee.high >= least || is_near(least));
+        let named = FillerKnee { name, knee, may_pack: *packs };
+        let is_near = |end: usize| counts_agree(knee.high, end, knee.link_slack() as f64);
+        let stops = |other: &&&'static str| matches!(end_of(other), Some(StructureEnd::At(end)) if is_near(end));
+        let passes = |other: &&&'static str| matches!(end_of(other), Some(StructureEnd::At(end)) if knee.high > end);
+        let doubts = |other: &&&'static str| matches!(end_of(other), Some(StructureEnd::AtLeast(least)) if knee.high >= least || is_near(least));
         let all = || takes.iter().chain(*shares);
         if let Some(other) = all().find(stops) {
             limits.limited.push((named, *other));
@@ -171,92 +174,97 @@ pub(super) fn limits(filled: &[Filled], end_of: &dyn Fn(&str) -> Option<End>) ->
 }
 
 /// The knees that agree around the one that most agree with. Those of fillers alone that may be packed tell no entries.
-pub(super) fn agreeing(own: &[Named]) -> Vec<Named> {
-    let around = |middle: &Named| {
-        own.iter().filter(|named| same(named.knee, middle.knee)).copied().collect::<Vec<_>>()
+pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
+    let around = |middle: &FillerKnee| {
+        own.iter().filter(|named| is_same_knee(named.knee, middle.knee)).copied().collect::<Vec<_>>()
     };
     // Of groups of one size the smallest count: other structures can only make a knee later by being used less.
     own.iter()
         .map(around)
-        .filter(|group| group.iter().any(|named| !named.packs))
+        .filter(|group| group.iter().any(|named| !named.may_pack))
         .max_by_key(|group| (group.len(), std::cmp::Reverse(group[0].knee.high)))
         .unwrap_or_default()
 }
 
 /// Whether a filler's knee is that of another one, or where so many of it end of which an entry holds several.
-fn packed(named: &Named, one: &Named) -> bool {
+fn is_packed_multiple(named: &FillerKnee, one: &FillerKnee) -> bool {
     let entries = one.knee.high;
     let number = (named.knee.high as f64 / entries as f64).round().max(1.0) as usize;
-    let links = number * named.knee.links().max(one.knee.links());
-    near(named.knee.high, number * entries, links as f64)
+    let links = number * named.knee.link_slack().max(one.knee.link_slack());
+    counts_agree(named.knee.high, number * entries, links as f64)
 }
 
 /// The size that knees tell, in entries of the structure.
-pub(super) fn size(window: &Window, group: &[Named]) -> Option<Interval> {
+pub(super) fn size_from_knees(window: &OverlapSpec, group: &[FillerKnee]) -> Option<Interval> {
     let high = group.iter().map(|named| named.knee.high).max()?;
     let low = group.iter().map(|named| named.knee.high).min()?;
-    let more = group.iter().map(|named| named.knee.links()).max()?;
-    let entries = |fillers: usize| (fillers + window.beside) as f64;
+    let more = group.iter().map(|named| named.knee.link_slack()).max()?;
+    let entries = |fillers: usize| (fillers + window.chain_entries) as f64;
     Some(Interval { value: entries(high), low: entries(low), high: entries(high + more) })
 }
 
 /// The verdict on a structure.
-pub(super) fn verdict(
-    test: &Test,
-    window: &Window,
-    filled: &[Filled],
-    witnesses: &[Witness],
-    end_of: &dyn Fn(&str) -> Option<End>,
-) -> Verdict {
+pub(super) fn judge_structure(
+    test: &TestSpec,
+    window: &OverlapSpec,
+    filled: &[FillerResult],
+    witnesses: &[WitnessResult],
+    end_of: &dyn Fn(&str) -> Option<StructureEnd>,
+) -> TestVerdict {
     if filled.is_empty() {
-        return Verdict::absent(test);
+        return TestVerdict::absent(test);
     }
-    let limits = limits(filled, end_of);
-    let Limits { own, .. } = &limits;
-    let group = agreeing(own);
+    let limits = classify_fillers(filled, end_of);
+    let ClassifiedFillers { own, .. } = &limits;
+    let group = find_agreeing_group(own);
     if group.len() < 2 {
-        return disagreeing(window, filled, &limits);
+        return judge_disagreement(window, filled, &limits);
     }
     if let Some(witness) = witnesses.iter().find(|witness| !witness.holds) {
-        return Verdict::new(Kind::Unclear, format!("{}: {}", witness.name, witness.text));
+        return TestVerdict::new(VerdictKind::Unclear, format!("{}: {}", witness.name, witness.text));
     }
-    if let Some(other) = own.iter().find(|named| named.packs && !group.iter().any(|one| packed(named, one))) {
-        let why = format!("{} is no whole multiple of {}", told(&[*other]), told(&group));
-        return Verdict::new(Kind::Unclear, why);
+    if let Some(other) =
+        own.iter().find(|named| named.may_pack && !group.iter().any(|one| is_packed_multiple(named, one)))
+    {
+        let why = format!("{} is no whole multiple of {}", describe_knees(&[*other]), describe_knees(&group));
+        return TestVerdict::new(VerdictKind::Unclear, why);
     }
-    Verdict { size: size(window, &group), ..Verdict::new(Kind::Found, format!("{} agree", told(&group))) }
+    TestVerdict {
+        size: size_from_knees(window, &group),
+        ..TestVerdict::new(VerdictKind::Found, format!("{} agree", describe_knees(&group)))
+    }
 }
 
 /// The verdict where no two fillers agree.
-fn disagreeing(window: &Window, filled: &[Filled], limits: &Limits) -> Verdict {
-    let Limits { own, limited, past, doubted } = limits;
+fn judge_disagreement(window: &OverlapSpec, filled: &[FillerResult], limits: &ClassifiedFillers) -> TestVerdict {
+    let ClassifiedFillers { own, limited, past, doubted } = limits;
     // Where another filler goes on past one, what this one ends at is not the structure.
     let furthest = limited.iter().max_by_key(|(named, _)| named.knee.high);
-    let passed = |named: &Named| furthest.is_some_and(|(last, _)| last.knee.high > named.knee.high);
-    let unclear = |why: String| Verdict::new(Kind::Unclear, why);
+    let passed = |named: &FillerKnee| furthest.is_some_and(|(last, _)| last.knee.high > named.knee.high);
+    let unclear = |why: String| TestVerdict::new(VerdictKind::Unclear, why);
     if let Some((filler, other)) = furthest.filter(|_| own.iter().all(passed)) {
         let why = format!("{} stops where {other} ends", filler.name);
-        return Verdict { limited_by: Some(other), ..Verdict::new(Kind::Limited, why) };
+        return TestVerdict { limited_by: Some(other), ..TestVerdict::new(VerdictKind::Limited, why) };
     }
     if !own.is_empty() {
-        return unclear(format!("no two fillers agree: {}", told(own)));
+        return unclear(format!("no two fillers agree: {}", describe_knees(own)));
     }
-    if filled.iter().all(|filler| filler.knee == Err(No::End)) {
-        return Verdict::new(Kind::None, format!("no end up to {}", window.most));
+    if filled.iter().all(|filler| filler.knee == Err(NoKnee::AlwaysOverlaps)) {
+        return TestVerdict::new(VerdictKind::None, format!("no end up to {}", window.max_fillers));
     }
     match (past.first(), doubted.first()) {
         (Some((filler, other)), _) => {
             unclear(format!("{} goes on past where {other} ends, and may not take it", filler.name))
         }
         (None, Some((filler, other))) => {
-            unclear(format!("{}: {other} may end there, and no test found where it does", told(&[*filler])))
+            unclear(format!("{}: {other} may end there, and no test found where it does", describe_knees(&[*filler])))
         }
         (None, None) => unclear("no curve falls in one place".to_string()),
     }
 }
 
-fn told(knees: &[Named]) -> String {
-    let one = |Named { name, knee, .. }: &Named| match knee.low == knee.high {
+fn describe_knees(knees: &[FillerKnee]) -> String {
+    let one = |FillerKnee { name, knee, .. }: &FillerKnee| match knee.low == knee.high {
         true => format!("{name} {}", knee.high),
         false => format!("{name} {} to {}", knee.low, knee.high),
     };
@@ -266,41 +274,41 @@ fn told(knees: &[Named]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::list::TESTS;
-    use crate::test::Look;
+    use crate::spec::Experiment;
+    use crate::test_list::TESTS;
 
-    fn test(name: &str) -> &'static Test {
+    fn test(name: &str) -> &'static TestSpec {
         TESTS.iter().find(|test| test.name == name).unwrap()
     }
 
     /// The test's own fillers with these knees.
-    fn filled(test: &Test, knees: &[Result<usize, No>]) -> Vec<Filled> {
-        let sharp = |count| Knee { low: count, high: count };
-        test.fillers().iter().zip(knees).map(|(filler, knee)| Filled::new(filler, knee.map(sharp))).collect()
+    fn filled(test: &TestSpec, knees: &[Result<usize, NoKnee>]) -> Vec<FillerResult> {
+        let sharp = |count| KneeEdges { low: count, high: count };
+        test.fillers().iter().zip(knees).map(|(filler, knee)| FillerResult::new(filler, knee.map(sharp))).collect()
     }
 
     /// A reorder buffer of 500 and 250 integer registers.
-    fn others(name: &str) -> Option<End> {
+    fn others(name: &str) -> Option<StructureEnd> {
         [("rob", 500), ("int_registers", 250)]
             .iter()
             .find(|(other, _)| *other == name)
-            .map(|(_, knee)| End::At(*knee))
+            .map(|(_, knee)| StructureEnd::At(*knee))
     }
 
-    fn judged(name: &str, knees: &[Result<usize, No>], witnesses: &[Witness]) -> Verdict {
+    fn judged(name: &str, knees: &[Result<usize, NoKnee>], witnesses: &[WitnessResult]) -> TestVerdict {
         let test = test(name);
-        let Look::Overlap(window) = &test.look else { panic!("{name} has no fillers") };
-        verdict(test, window, &filled(test, knees), witnesses, &others)
+        let Experiment::Overlap(window) = &test.experiment else { panic!("{name} has no fillers") };
+        judge_structure(test, window, &filled(test, knees), witnesses, &others)
     }
 
-    fn witness(holds: bool) -> Witness {
-        Witness { name: "no-operations", holds, text: String::new() }
+    fn witness(holds: bool) -> WitnessResult {
+        WitnessResult { name: "no-operations", holds, text: String::new() }
     }
 
     #[test]
     fn two_fillers_that_agree_tell_a_size_with_what_the_chains_hold() {
         let found = judged("stores_in_flight", &[Ok(112), Ok(111), Ok(140)], &[witness(true)]);
-        assert_eq!((found.kind, found.limited_by), (Kind::Found, None));
+        assert_eq!((found.kind, found.limited_by), (VerdictKind::Found, None));
         assert_eq!(found.size, Some(Interval { value: 112.0, low: 111.0, high: 112.0 }));
         let rob = judged("rob", &[Ok(510), Ok(510)], &[]);
         assert_eq!(rob.size.map(|size| size.value), Some(512.0));
@@ -310,54 +318,51 @@ mod tests {
     fn a_knee_at_that_of_another_structure_is_the_other_ones() {
         // Loads to integer registers end where these do, and a load to a vector register alone proves nothing.
         let found = judged("loads_in_flight", &[Ok(249), Ok(400), Ok(251)], &[]);
-        assert_eq!((found.kind, found.size), (Kind::Unclear, None));
+        assert_eq!((found.kind, found.size), (VerdictKind::Unclear, None));
         let found = judged("loads_in_flight", &[Ok(249), Ok(498), Ok(251)], &[]);
-        assert_eq!((found.kind, found.limited_by), (Kind::Limited, Some("rob")));
+        assert_eq!((found.kind, found.limited_by), (VerdictKind::Limited, Some("rob")));
     }
 
     #[test]
     fn fillers_that_may_be_packed_tell_no_entries_alone_and_are_a_whole_multiple() {
         let rob = |knees: [usize; 4]| judged("rob", &knees.map(Ok), &[]);
-        let size = |verdict: Verdict| verdict.size.map(|size| size.value);
+        let size = |verdict: TestVerdict| verdict.size.map(|size| size.value);
         // Zeros, a mixture, and two kinds of no-operations.
         assert_eq!(size(rob([510, 510, 510, 510])), Some(512.0));
         assert_eq!(size(rob([318, 318, 1272, 1272])), Some(320.0));
         assert_eq!(size(rob([318, 318, 636, 318])), Some(320.0));
         for hidden in [[318, 410, 1272, 1272], [400, 400, 510, 510], [400, 400, 400, 510]] {
             let verdict = rob(hidden);
-            assert_eq!((verdict.kind, verdict.size), (Kind::Unclear, None), "{hidden:?}");
+            assert_eq!((verdict.kind, verdict.size), (VerdictKind::Unclear, None), "{hidden:?}");
         }
     }
 
     #[test]
     fn fillers_that_go_on_past_another_structure_do_not_end_where_it_does() {
-        let found = judged("integer_scheduler", &[Ok(290), Ok(290), Err(No::End)], &[]);
-        assert_eq!((found.kind, found.limited_by, found.size), (Kind::Unclear, None, None));
+        let found = judged("integer_scheduler", &[Ok(290), Ok(290), Err(NoKnee::AlwaysOverlaps)], &[]);
+        assert_eq!((found.kind, found.limited_by, found.size), (VerdictKind::Unclear, None, None));
         assert!(found.why.contains("past where int_registers ends"), "{}", found.why);
         // Flags are in integer registers on some cores only.
         assert_eq!(judged("flags", &[Ok(252), Ok(252)], &[]).limited_by, Some("int_registers"));
         for own in [150, 290] {
-            assert_eq!(
-                judged("flags", &[Ok(own), Ok(own)], &[]).size.map(|size| size.value),
-                Some(own as f64)
-            );
+            assert_eq!(judged("flags", &[Ok(own), Ok(own)], &[]).size.map(|size| size.value), Some(own as f64));
         }
     }
 
     #[test]
     fn what_may_end_where_a_structure_of_unknown_size_does_is_no_number() {
         let branches = test("branches_in_flight");
-        let Look::Overlap(window) = &branches.look else { panic!("it has fillers") };
-        let judged = |knee: usize, rob: End| {
-            verdict(branches, window, &filled(branches, &[Ok(knee), Ok(knee)]), &[], &|_| Some(rob))
+        let Experiment::Overlap(window) = &branches.experiment else { panic!("it has fillers") };
+        let judged = |knee: usize, rob: StructureEnd| {
+            judge_structure(branches, window, &filled(branches, &[Ok(knee), Ok(knee)]), &[], &|_| Some(rob))
         };
         // The reorder buffer of a Zen 4, where two fillers ended at 307 and 345: it has 320 entries.
-        let found = judged(314, End::From(307));
-        assert_eq!((found.kind, found.size, found.limited_by), (Kind::Unclear, None, None));
+        let found = judged(314, StructureEnd::AtLeast(307));
+        assert_eq!((found.kind, found.size, found.limited_by), (VerdictKind::Unclear, None, None));
         assert!(found.why.contains("rob may end there"), "{}", found.why);
-        assert_eq!(judged(304, End::From(307)).kind, Kind::Unclear);
-        assert_eq!(judged(118, End::From(307)).size.map(|size| size.value), Some(118.0));
-        assert_eq!(judged(314, End::At(315)).limited_by, Some("rob"));
+        assert_eq!(judged(304, StructureEnd::AtLeast(307)).kind, VerdictKind::Unclear);
+        assert_eq!(judged(118, StructureEnd::AtLeast(307)).size.map(|size| size.value), Some(118.0));
+        assert_eq!(judged(314, StructureEnd::At(315)).limited_by, Some("rob"));
     }
 
     #[test]
@@ -365,27 +370,32 @@ mod tests {
         // Loads on a Zen 4 with 249 integer registers: comparisons with memory end at a half of the flags.
         let loads = |knees: [usize; 3]| judged("loads_in_flight", &knees.map(Ok), &[]);
         let found = loads([249, 498, 117]);
-        assert_eq!((found.kind, found.limited_by, found.size), (Kind::Limited, Some("rob"), None));
-        assert_eq!(loads([249, 300, 117]).kind, Kind::Unclear);
+        assert_eq!((found.kind, found.limited_by, found.size), (VerdictKind::Limited, Some("rob"), None));
+        assert_eq!(loads([249, 300, 117]).kind, VerdictKind::Unclear);
     }
 
     #[test]
     fn a_witness_that_disagrees_ends_all_certainty() {
-        let found =
-            judged("stores_in_flight", &[Ok(112), Ok(112), Ok(112)], &[witness(true), witness(false)]);
-        assert_eq!((found.kind, found.size), (Kind::Unclear, None));
+        let found = judged("stores_in_flight", &[Ok(112), Ok(112), Ok(112)], &[witness(true), witness(false)]);
+        assert_eq!((found.kind, found.size), (VerdictKind::Unclear, None));
     }
 
     #[test]
     fn no_number_comes_from_fillers_that_differ_or_have_no_knee() {
         for (knees, kind) in [
-            ([Ok(112), Ok(90), Ok(140)], Kind::Unclear),
-            ([Err(No::End), Err(No::End), Err(No::End)], Kind::None),
-            ([Err(No::Shape), Err(No::Overlap), Err(No::End)], Kind::Unclear),
+            ([Ok(112), Ok(90), Ok(140)], VerdictKind::Unclear),
+            (
+                [Err(NoKnee::AlwaysOverlaps), Err(NoKnee::AlwaysOverlaps), Err(NoKnee::AlwaysOverlaps)],
+                VerdictKind::None,
+            ),
+            (
+                [Err(NoKnee::NoSingleFall), Err(NoKnee::NeverOverlaps), Err(NoKnee::AlwaysOverlaps)],
+                VerdictKind::Unclear,
+            ),
         ] {
             let found = judged("stores_in_flight", &knees, &[]);
             assert_eq!((found.kind, found.size), (kind, None), "{knees:?}");
         }
-        assert_eq!(judged("mask_registers", &[], &[]).kind, Kind::None);
+        assert_eq!(judged("mask_registers", &[], &[]).kind, VerdictKind::None);
     }
 }

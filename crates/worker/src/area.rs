@@ -6,7 +6,7 @@ pub const NO_REGISTER: usize = usize::MAX;
 /// How a worker makes an area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, u32)]
-pub enum Backing {
+pub enum AreaBacking {
     /// A private mapping of its source.
     Template,
     /// Memory of the worker alone, into which the source is copied.
@@ -31,7 +31,7 @@ pub struct AreaSetup {
     /// Whether it is made of pages of 2 MiB.
     pub huge: bool,
     /// How it is made.
-    pub backing: Backing,
+    pub backing: AreaBacking,
     /// File with the area's initial contents.
     pub source: i32,
     /// Address at which the worker maps the file to copy from.
@@ -45,7 +45,7 @@ pub struct AreaSetup {
 /// Which areas the worker prepares, by bits of their numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Orders {
+pub struct AreaOrders {
     /// Areas that are made fresh before each layout.
     pub refresh: u32,
     /// Areas that are made fresh before the first layout of the command.

@@ -1,13 +1,13 @@
 //! The protocol of caller and worker: a command that the worker can only read, and the worker's answer.
 
-use super::area::Orders;
-use super::context::Context;
+use super::area::AreaOrders;
+use super::context::ProgramContext;
 use core::mem::size_of;
 use core::sync::atomic::AtomicU32;
 
 /// A command, at the start of the command region; placed layouts and calls follow.
 #[repr(C)]
-pub struct Command {
+pub struct WorkerCommand {
     /// Counts commands; the worker waits for it to change.
     pub sequence: AtomicU32,
     /// Whether the caller runs on another CPU, so that waiting actively takes nothing from it.
@@ -25,15 +25,15 @@ pub struct Command {
     /// Largest number of iterations of the delay before each call.
     pub delay: u32,
     /// Which memory areas are prepared before a layout.
-    pub orders: Orders,
+    pub orders: AreaOrders,
     /// The context of every call but for the general purpose registers.
-    pub context: Context,
+    pub context: ProgramContext,
 }
 
 /// One layout with its addresses, as the worker sees them.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct PlacedLayout {
+pub struct WorkerLayout {
     /// General purpose registers at the entry of every call.
     pub gpr: [u64; 16],
     /// Of the random delays.
@@ -43,7 +43,7 @@ pub struct PlacedLayout {
 /// One call of one layout.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct PlacedCall {
+pub struct WorkerCall {
     /// The program's address.
     pub entry: u64,
     /// Iterations of its loop.
@@ -52,9 +52,9 @@ pub struct PlacedCall {
 
 /// Where placed layouts start in the command region.
 pub const LAYOUTS_AT: usize = 4096;
-const _: () = assert!(size_of::<Command>() <= LAYOUTS_AT);
+const _: () = assert!(size_of::<WorkerCommand>() <= LAYOUTS_AT);
 
-/// Values of [`Answer::outcome`].
+/// Values of [`WorkerAnswer::outcome`].
 pub mod outcome {
     /// A command runs.
     pub const RUNNING: u32 = 0;
@@ -70,17 +70,17 @@ pub mod outcome {
 
 /// What the worker writes when a command has come to an end.
 #[repr(C)]
-pub struct Status {
+pub struct WorkerStatus {
     /// The sequence number of the last command that came to an end, whichever.
     pub done: AtomicU32,
     /// How it ended.
-    pub answer: Answer,
+    pub answer: WorkerAnswer,
 }
 
 /// The worker's answer.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Answer {
+pub struct WorkerAnswer {
     /// How it ended, see [`outcome`].
     pub outcome: u32,
     /// Index of a step or a fence, see [`outcome`].
@@ -120,11 +120,11 @@ pub const FENCED_PAGE: usize = 4096;
 pub const FENCED_AT: usize = 512;
 /// Bytes of canary before and after the samples.
 pub const SAMPLES_FENCE: usize = 64;
-const _: () = assert!(FENCED_AT + size_of::<Context>() + 64 <= FENCED_PAGE);
+const _: () = assert!(FENCED_AT + size_of::<ProgramContext>() + 64 <= FENCED_PAGE);
 
 /// One side's pointers to the memory that both can write.
 #[derive(Clone, Copy)]
-pub struct Shared {
+pub struct SharedPointers {
     /// The page with the context.
     pub context_page: *mut u8,
     /// The page with the status.
@@ -136,35 +136,35 @@ pub struct Shared {
 /// Two raw readings: before and after a body.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub struct Pair {
+pub struct ReadingPair {
     /// The one before.
     pub start: u64,
     /// The one after.
     pub end: u64,
 }
 
-impl Shared {
+impl SharedPointers {
     /// The context.
-    pub fn context(&self) -> *mut Context {
+    pub fn context_pointer(&self) -> *mut ProgramContext {
         self.context_page.wrapping_add(FENCED_AT).cast()
     }
 
     /// What the worker writes when a command has ended.
-    pub fn status(&self) -> *mut Status {
+    pub fn status_pointer(&self) -> *mut WorkerStatus {
         self.status_page.wrapping_add(FENCED_AT).cast()
     }
 
     /// The first sample.
-    pub fn first_sample(&self) -> *mut Pair {
+    pub fn first_sample(&self) -> *mut ReadingPair {
         self.samples.wrapping_add(SAMPLES_FENCE).cast()
     }
 
     /// The stretches of canary words: fence, start, bytes.
-    fn fences(&self, samples: usize) -> [(u32, *mut u8, usize); 6] {
+    fn fence_ranges(&self, samples: usize) -> [(u32, *mut u8, usize); 6] {
         let after = |object: usize| FENCED_AT + object.next_multiple_of(8);
-        let context = after(size_of::<Context>());
-        let status = after(size_of::<Status>());
-        let last = SAMPLES_FENCE + samples * size_of::<Pair>();
+        let context = after(size_of::<ProgramContext>());
+        let status = after(size_of::<WorkerStatus>());
+        let last = SAMPLES_FENCE + samples * size_of::<ReadingPair>();
         [
             (0, self.context_page, FENCED_AT),
             (0, self.context_page.wrapping_add(context), FENCED_PAGE - context),
@@ -181,7 +181,7 @@ impl Shared {
     ///
     /// The pointers are mapped for writing, that of the samples for this number of samples and two fences.
     pub unsafe fn set_fences(&self, samples: usize, canary: u64) {
-        for (_, start, bytes) in self.fences(samples) {
+        for (_, start, bytes) in self.fence_ranges(samples) {
             for word in 0..bytes / 8 {
                 // SAFETY: inside the mappings that the caller vouches for; all starts are multiples of 8.
                 unsafe { start.cast::<u64>().wrapping_add(word).write_volatile(canary) };
@@ -193,9 +193,9 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`Shared::set_fences`].
-    pub unsafe fn damaged_fence(&self, samples: usize, canary: u64) -> Option<u32> {
-        for (fence, start, bytes) in self.fences(samples) {
+    /// As for [`SharedPointers::set_fences`].
+    pub unsafe fn find_damaged_fence(&self, samples: usize, canary: u64) -> Option<u32> {
+        for (fence, start, bytes) in self.fence_ranges(samples) {
             for word in 0..bytes / 8 {
                 // SAFETY: inside the mappings that the caller vouches for; all starts are multiples of 8.
                 if unsafe { start.cast::<u64>().wrapping_add(word).read_volatile() } != canary {

@@ -10,7 +10,7 @@ pub const EVICTION_PAGES: usize = 8192;
 /// One block of memory, read and written by every program.
 #[repr(C, align(64))]
 #[derive(Clone)]
-pub struct Context {
+pub struct ProgramContext {
     /// The clock's raw reading before the body.
     pub start: u64,
     /// The clock's raw reading after the body.
@@ -41,4 +41,4 @@ pub struct Context {
 
 /// The part of a context that no program writes. Behind it is padding.
 pub const CONSTANT_PART: Range<usize> =
-    offset_of!(Context, gpr)..offset_of!(Context, vector) + size_of::<[[u64; 8]; 32]>();
+    offset_of!(ProgramContext, gpr)..offset_of!(ProgramContext, vector) + size_of::<[[u64; 8]; 32]>();

@@ -5,18 +5,18 @@
 //! mode only, so that an interrupt's own cycles are not in the readings.
 
 use super::kernel::{MAP_SHARED, PERF_FLAG_FD_CLOEXEC, PROT_READ, call};
-use super::setup::Setup;
+use super::setup::WorkerSetup;
 use super::{stub, view};
 
 /// Offset of `index` in `struct perf_event_mmap_page` (Linux, `perf_event.h`).
-pub const INDEX_AT: usize = 12;
+pub const COUNTER_INDEX_AT: usize = 12;
 
 /// Opens the event and maps its page. The error is an error number.
 ///
 /// # Safety
 ///
 /// Only in the worker, before its sandbox is closed.
-pub unsafe fn open(setup: &Setup) -> Result<(), i32> {
+pub unsafe fn open_counter(setup: &WorkerSetup) -> Result<(), i32> {
     if !setup.counts {
         return Ok(());
     }
@@ -29,8 +29,8 @@ pub unsafe fn open(setup: &Setup) -> Result<(), i32> {
         if fd < 0 {
             fd
         } else {
-            let address = setup.at(view::COUNTER_AT) as usize;
-            stub::syscall(call::MMAP, address, 4096, PROT_READ, MAP_SHARED | setup.placing(), fd as usize, 0)
+            let address = setup.address_at(view::COUNTER_AT) as usize;
+            stub::syscall(call::MMAP, address, 4096, PROT_READ, MAP_SHARED | setup.fixed_map_flag(), fd as usize, 0)
         }
     };
     if answer < 0 { Err(-answer as i32) } else { Ok(()) }
@@ -40,10 +40,10 @@ pub unsafe fn open(setup: &Setup) -> Result<(), i32> {
 ///
 /// # Safety
 ///
-/// After [`open`] has succeeded with a counter asked for.
-pub unsafe fn index(setup: &Setup) -> Option<u32> {
+/// After [`open_counter`] has succeeded with a counter asked for.
+pub unsafe fn read_counter_index(setup: &WorkerSetup) -> Option<u32> {
     // SAFETY: the page is mapped; the kernel may change it at any time.
-    let index = unsafe { setup.at(view::COUNTER_AT + INDEX_AT).cast::<u32>().read_volatile() };
+    let index = unsafe { setup.address_at(view::COUNTER_AT + COUNTER_INDEX_AT).cast::<u32>().read_volatile() };
     // The page has the number plus one; 0 means that the event is on no counter.
     index.checked_sub(1)
 }

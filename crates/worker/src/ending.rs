@@ -1,6 +1,6 @@
 //! How a worker publishes the result of a command, and how it ends.
 
-use super::command::{Command, Shared, Status};
+use super::command::{SharedPointers, WorkerCommand, WorkerStatus};
 use super::kernel::{FUTEX_WAKE, call};
 use super::stub;
 use core::ptr;
@@ -10,14 +10,14 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 pub(super) static SHARED_STATUS: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// The sequence number that ends the current command.
-pub(super) static SHARED_COMMAND: AtomicPtr<Command> = AtomicPtr::new(ptr::null_mut());
+pub(super) static SHARED_COMMAND: AtomicPtr<WorkerCommand> = AtomicPtr::new(ptr::null_mut());
 
 /// Ends the process at once, with a status.
 ///
 /// # Safety
 ///
 /// Only in the worker.
-pub unsafe fn exit(status: usize) -> ! {
+pub unsafe fn exit_process(status: usize) -> ! {
     loop {
         // SAFETY: does not return.
         unsafe { stub::syscall(call::EXIT_GROUP, status, 0, 0, 0, 0, 0) };
@@ -29,8 +29,8 @@ pub unsafe fn exit(status: usize) -> ! {
 /// # Safety
 ///
 /// Only in the worker, after its memory was mapped.
-pub unsafe fn finish(sequence: u32) {
-    let status = status();
+pub unsafe fn finish_command(sequence: u32) {
+    let status = status_pointer();
     // SAFETY: mapped for as long as the worker lives; the word is accessed atomically on both sides.
     let done = unsafe { &(*status).done };
     done.store(sequence, Ordering::Release);
@@ -40,24 +40,24 @@ pub unsafe fn finish(sequence: u32) {
 }
 
 /// The worker's answer.
-pub(super) fn status() -> *mut Status {
+pub(super) fn status_pointer() -> *mut WorkerStatus {
     let page = SHARED_STATUS.load(Ordering::Relaxed);
-    Shared { context_page: page, status_page: page, samples: page }.status()
+    SharedPointers { context_page: page, status_page: page, samples: page }.status_pointer()
 }
 
 /// Reports a failure that ends the worker.
 ///
 /// # Safety
 ///
-/// As for [`finish`].
-pub unsafe fn give_up(what: u32, fill: impl FnOnce(*mut Status)) -> ! {
-    let status = status();
+/// As for [`finish_command`].
+pub unsafe fn report_failure(what: u32, fill: impl FnOnce(*mut WorkerStatus)) -> ! {
+    let status = status_pointer();
     fill(status);
     // SAFETY: mapped for as long as the worker lives; the caller reads after `done` has changed.
     unsafe {
         ptr::addr_of_mut!((*status).answer.outcome).write_volatile(what);
         let command = SHARED_COMMAND.load(Ordering::Relaxed);
-        finish((*command).sequence.load(Ordering::Acquire));
-        exit(0)
+        finish_command((*command).sequence.load(Ordering::Acquire));
+        exit_process(0)
     }
 }

@@ -25,7 +25,7 @@ pub(super) unsafe extern "C" fn signal_entry() {
 
 /// The start of `siginfo_t` (Linux, `siginfo.h`).
 #[repr(C)]
-struct Info {
+struct SignalInfo {
     signal: i32,
     errno: i32,
     code: i32,
@@ -38,17 +38,17 @@ struct Info {
 
 /// The start of `struct ucontext` (Linux, `arch/x86/include/uapi/asm/sigcontext.h`).
 #[repr(C)]
-struct Registers {
+struct SignalContext {
     before: [u64; 5],
     general: [u64; 23],
 }
 
-/// Numbers of [`Registers::general`].
+/// Numbers of [`SignalContext::general`].
 const RIP: usize = 16;
 const VECTOR: usize = 20;
 
 /// Runs on the signal stack, after [`signal_entry`].
-unsafe extern "C" fn report(signal: i32, info: *const Info, registers: *const Registers) -> ! {
+unsafe extern "C" fn report(signal: i32, info: *const SignalInfo, registers: *const SignalContext) -> ! {
     // SAFETY: the kernel passes both structures on the signal stack.
     let (code, address, rip, vector) = unsafe {
         let address = if signal == SIGSYS { (*info).number as u64 } else { (*info).address };
@@ -57,7 +57,7 @@ unsafe extern "C" fn report(signal: i32, info: *const Info, registers: *const Re
     };
     // SAFETY: handlers are installed after the shared memory was mapped.
     unsafe {
-        ending::give_up(outcome::FAULT, |status| {
+        ending::report_failure(outcome::FAULT, |status| {
             ptr::addr_of_mut!((*status).answer.signal).write_volatile(signal);
             ptr::addr_of_mut!((*status).answer.code).write_volatile(code);
             ptr::addr_of_mut!((*status).answer.address).write_volatile(address);

@@ -5,7 +5,7 @@ pub static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/worker"));
 
 /// A part of the executable that is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct ImageSegment {
     /// Its address.
     pub address: u64,
     /// Bytes in memory, of whole pages.
@@ -17,10 +17,10 @@ pub struct Segment {
 }
 
 /// Number of segments: code, and variables.
-pub const SEGMENTS: usize = 2;
+pub const SEGMENT_COUNT: usize = 2;
 
 /// The segments that are mapped: the code, and the variables, which are zero at first.
-pub fn segments() -> [Segment; SEGMENTS] {
+pub fn read_segments() -> [ImageSegment; SEGMENT_COUNT] {
     const LOAD: u64 = 1;
     let word = |at: usize, bytes: usize| {
         IMAGE[at..at + bytes].iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
@@ -30,7 +30,7 @@ pub fn segments() -> [Segment; SEGMENTS] {
         let at = word(0x20, 8) as usize + 56 * number;
         assert_eq!(word(at, 4), LOAD, "the executable begins with what is mapped");
         let [offset, address, in_file, in_memory] = [8, 16, 32, 40].map(|field| word(at + field, 8));
-        Segment {
+        ImageSegment {
             address,
             bytes: (in_memory as usize).next_multiple_of(4096),
             offset: offset as usize,
@@ -41,7 +41,7 @@ pub fn segments() -> [Segment; SEGMENTS] {
 }
 
 /// The address at which it begins to run.
-pub fn entry() -> u64 {
+pub fn entry_address() -> u64 {
     // `e_entry`.
     u64::from_le_bytes(IMAGE[0x18..0x20].try_into().expect("eight bytes"))
 }
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn the_executable_is_as_the_protocol_says() {
-        let [code, variables] = segments();
+        let [code, variables] = read_segments();
         assert_eq!((code.address, code.offset, code.in_file), (IMAGE_AT, 0, true));
         assert!(!variables.in_file && variables.address == IMAGE_AT + code.bytes as u64, "{variables:?}");
         let call = (CALL_AT - IMAGE_AT) as usize;
         assert_eq!(IMAGE[call..call + 3], [0x0f, 0x05, 0xc3], "syscall; ret");
-        assert!((CALL_AT..CALL_AT + code.bytes as u64).contains(&entry()));
+        assert!((CALL_AT..CALL_AT + code.bytes as u64).contains(&entry_address()));
         // More than a few kilobytes would be something that it does not need.
         assert!(IMAGE.len() < 64 << 10, "{} bytes", IMAGE.len());
     }

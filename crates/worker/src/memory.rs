@@ -2,12 +2,12 @@
 //!
 //! Nothing here allocates, locks or panics, as everywhere in the worker.
 
-use super::area::{AreaSetup, Backing, Orders};
-use super::command::PlacedLayout;
+use super::area::{AreaBacking, AreaOrders, AreaSetup};
+use super::command::WorkerLayout;
 use super::kernel::*;
-use super::setup::Setup;
+use super::setup::WorkerSetup;
 use super::stub;
-use super::view::{self, SAMPLES};
+use super::view::{self, SAMPLES_BYTES};
 use core::ptr;
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -21,14 +21,14 @@ const HUGE_PAGE: usize = 2 << 20;
 ///
 /// The addresses are reserved for this mapping, and nothing else uses them.
 unsafe fn map_at(
-    setup: &Setup,
+    setup: &WorkerSetup,
     address: u64,
     bytes: usize,
     protection: usize,
     flags: usize,
     fd: i32,
 ) -> Result<(), i32> {
-    let (flags, fd) = (flags | setup.placing(), fd as usize);
+    let (flags, fd) = (flags | setup.fixed_map_flag(), fd as usize);
     // SAFETY: the caller vouches for the addresses.
     let answer = unsafe { stub::syscall(call::MMAP, address as usize, bytes, protection, flags, fd, 0) };
     match answer {
@@ -44,7 +44,7 @@ unsafe fn map_at(
 /// # Safety
 ///
 /// The addresses are an area's, which only programs use: its pages may be dropped.
-unsafe fn advise(address: u64, bytes: usize, advice: usize) {
+unsafe fn advise_pages(address: u64, bytes: usize, advice: usize) {
     // SAFETY: changes how the area's pages are made, or drops them.
     unsafe { stub::syscall(call::MADVISE, address as usize, bytes, advice, 0, 0, 0) };
 }
@@ -55,7 +55,7 @@ unsafe fn advise(address: u64, bytes: usize, advice: usize) {
 /// # Safety
 ///
 /// Only in the worker, before its sandbox is closed.
-pub unsafe fn map(setup: &Setup) -> Result<usize, i32> {
+pub unsafe fn map_areas(setup: &WorkerSetup) -> Result<usize, i32> {
     let mut huge = false;
     for area in setup.areas() {
         // SAFETY: the caller has reserved the addresses.
@@ -69,35 +69,35 @@ pub unsafe fn map(setup: &Setup) -> Result<usize, i32> {
     unsafe { read_smaps(setup) }
 }
 
-unsafe fn map_area(setup: &Setup, area: &AreaSetup) -> Result<(), i32> {
+unsafe fn map_area(setup: &WorkerSetup, area: &AreaSetup) -> Result<(), i32> {
     let write = PROT_READ | PROT_WRITE;
     let own = MAP_PRIVATE | MAP_ANONYMOUS;
     // SAFETY: the addresses are reserved for this area and its source; the files are as long.
     unsafe {
         match area.backing {
-            Backing::Template => {
+            AreaBacking::Template => {
                 return map_at(setup, area.address, area.bytes, write, MAP_PRIVATE, area.source);
             }
-            Backing::Copied if area.huge => {
+            AreaBacking::Copied if area.huge => {
                 if map_at(setup, area.address, area.bytes, write, own | POOLED, -1).is_err() {
                     map_at(setup, area.address, area.bytes, write, own, -1)?;
-                    advise(area.address, area.bytes, MADV_HUGEPAGE);
+                    advise_pages(area.address, area.bytes, MADV_HUGEPAGE);
                 }
                 for offset in (0..area.bytes).step_by(HUGE_PAGE) {
                     (area.address as *mut u8).add(offset).write_volatile(0);
                 }
             }
-            Backing::Copied => {
+            AreaBacking::Copied => {
                 map_at(setup, area.address, area.bytes, write, own, -1)?;
                 // Where the system makes huge pages of everything, small ones have to be asked for.
-                advise(area.address, area.bytes, MADV_NOHUGEPAGE);
+                advise_pages(area.address, area.bytes, MADV_NOHUGEPAGE);
             }
-            Backing::Repeated { fd, bytes } => {
+            AreaBacking::Repeated { fd, bytes } => {
                 for offset in (0..area.bytes).step_by(bytes) {
                     let part = bytes.min(area.bytes - offset);
                     map_at(setup, area.address + offset as u64, part, write, MAP_SHARED, fd)?;
                 }
-                advise(area.address, area.bytes, MADV_NOHUGEPAGE);
+                advise_pages(area.address, area.bytes, MADV_NOHUGEPAGE);
             }
         }
         map_at(setup, area.source_at, area.source_bytes, PROT_READ, MAP_SHARED, area.source)
@@ -105,8 +105,8 @@ unsafe fn map_area(setup: &Setup, area: &AreaSetup) -> Result<(), i32> {
 }
 
 /// Copies `/proc/self/smaps` to where samples will be.
-unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
-    let into = setup.at(view::SAMPLES_AT);
+unsafe fn read_smaps(setup: &WorkerSetup) -> Result<usize, i32> {
+    let into = setup.address_at(view::SAMPLES_AT);
     let name = c"/proc/self/smaps".as_ptr() as usize;
     let directory = AT_FDCWD;
     let mut length = 0;
@@ -117,7 +117,7 @@ unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
             return Err(-file as i32);
         }
         loop {
-            let room = SAMPLES - length;
+            let room = SAMPLES_BYTES - length;
             let at = into.add(length) as usize;
             match stub::syscall(call::READ, file as usize, at, room, 0, 0, 0) {
                 // No room is left, and the text may go on.
@@ -134,28 +134,28 @@ unsafe fn read_smaps(setup: &Setup) -> Result<usize, i32> {
 ///
 /// # Safety
 ///
-/// Only in the worker, after [`map`].
-pub unsafe fn prepare(setup: &Setup, orders: Orders, first: bool, layout: &PlacedLayout) {
+/// Only in the worker, after [`map_areas`].
+pub unsafe fn prepare_areas(setup: &WorkerSetup, orders: AreaOrders, first: bool, layout: &WorkerLayout) {
     let fresh = orders.refresh | if first { orders.begin } else { 0 };
     for (number, area) in setup.areas().iter().enumerate() {
         // SAFETY: the area is mapped, and only programs use it.
         unsafe {
             if fresh >> number & 1 != 0 {
-                refresh(area);
+                refresh_area(area);
             }
-            if orders.touch >> number & 1 != 0 && area.backing == Backing::Template {
-                touch(area, layout);
+            if orders.touch >> number & 1 != 0 && area.backing == AreaBacking::Template {
+                touch_pointer_pages(area, layout);
             }
         }
     }
 }
 
-unsafe fn refresh(area: &AreaSetup) {
+unsafe fn refresh_area(area: &AreaSetup) {
     let length = match area.backing {
         // SAFETY: drops the area's own pages.
-        Backing::Template => return unsafe { advise(area.address, area.bytes, MADV_DONTNEED) },
-        Backing::Copied => area.bytes,
-        Backing::Repeated { bytes, .. } => bytes,
+        AreaBacking::Template => return unsafe { advise_pages(area.address, area.bytes, MADV_DONTNEED) },
+        AreaBacking::Copied => area.bytes,
+        AreaBacking::Repeated { bytes, .. } => bytes,
     };
     let (from, to) = (area.source_at as *const u8, area.address as *mut u8);
     let mut done = 0;
@@ -168,7 +168,7 @@ unsafe fn refresh(area: &AreaSetup) {
 }
 
 /// Gives the pages at an area's pointer copies of their own.
-unsafe fn touch(area: &AreaSetup, layout: &PlacedLayout) {
+unsafe fn touch_pointer_pages(area: &AreaSetup, layout: &WorkerLayout) {
     let Some(address) = layout.gpr.get(area.register) else { return };
     for byte in [*address, *address - 64] {
         if byte.wrapping_sub(area.address) >= area.bytes as u64 {

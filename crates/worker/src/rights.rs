@@ -12,11 +12,11 @@ const CAP_KILL: u32 = 1 << 5;
 const CAP_SETGID: u32 = 1 << 6;
 const CAP_SETUID: u32 = 1 << 7;
 /// `_LINUX_CAPABILITY_VERSION_3`
-const CAPABILITIES: u32 = 0x2008_0522;
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// `struct __user_cap_header_struct`
 #[repr(C)]
-struct Header {
+struct CapabilityHeader {
     version: u32,
     pid: i32,
 }
@@ -24,17 +24,17 @@ struct Header {
 /// `struct __user_cap_data_struct`
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Data {
+struct CapabilitySets {
     effective: u32,
     permitted: u32,
     inheritable: u32,
 }
 
 /// The number of a system call that failed, and the error's.
-pub(super) type Refused = (i64, i32);
+pub(super) type RefusedCall = (i64, i32);
 
 /// A system call, its arguments padded with zeros.
-unsafe fn ask(number: i64, arguments: [usize; 4]) -> Result<isize, Refused> {
+unsafe fn call_kernel(number: i64, arguments: [usize; 4]) -> Result<isize, RefusedCall> {
     let [a, b, c, d] = arguments;
     // SAFETY: the callers below pass what the system call asks for.
     match unsafe { stub::syscall(number, a, b, c, d, 0, 0) } {
@@ -44,36 +44,36 @@ unsafe fn ask(number: i64, arguments: [usize; 4]) -> Result<isize, Refused> {
 }
 
 /// No program that this process starts may gain rights; a process without rights can't set a filter otherwise.
-pub(super) unsafe fn gain_none() -> Result<(), Refused> {
+pub(super) unsafe fn forbid_new_privileges() -> Result<(), RefusedCall> {
     // SAFETY: takes no pointers.
-    unsafe { ask(call::PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0]) }.map(drop)
+    unsafe { call_kernel(call::PRCTL, [PR_SET_NO_NEW_PRIVS, 1, 0, 0]) }.map(drop)
 }
 
 /// Becomes nobody where this process may, and gives up all capabilities.
 ///
 /// A user namespace without that user refuses it, which leaves a process of its user without a capability. So does a
 /// process that could not end one of another user.
-pub(super) unsafe fn drop_all() -> Result<(), Refused> {
-    let header = Header { version: CAPABILITIES, pid: 0 };
-    let none = Data { effective: 0, permitted: 0, inheritable: 0 };
+pub(super) unsafe fn drop_rights() -> Result<(), RefusedCall> {
+    let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
+    let none = CapabilitySets { effective: 0, permitted: 0, inheritable: 0 };
     let mut data = [none; 2];
     let head = ptr::from_ref(&header) as usize;
     // SAFETY: the structures live through the calls.
     unsafe {
-        ask(call::CAPGET, [head, data.as_mut_ptr() as usize, 0, 0])?;
+        call_kernel(call::CAPGET, [head, data.as_mut_ptr() as usize, 0, 0])?;
         let wanted = CAP_KILL | CAP_SETGID | CAP_SETUID;
         if data[0].effective & wanted == wanted {
-            tolerate(ask(call::SETGROUPS, [0; 4]))?;
-            tolerate(ask(call::SETRESGID, [NOBODY, NOBODY, NOBODY, 0]))?;
-            tolerate(ask(call::SETRESUID, [NOBODY, NOBODY, NOBODY, 0]))?;
+            tolerate_refusal(call_kernel(call::SETGROUPS, [0; 4]))?;
+            tolerate_refusal(call_kernel(call::SETRESGID, [NOBODY, NOBODY, NOBODY, 0]))?;
+            tolerate_refusal(call_kernel(call::SETRESUID, [NOBODY, NOBODY, NOBODY, 0]))?;
         }
         data = [none; 2];
-        ask(call::CAPSET, [head, data.as_ptr() as usize, 0, 0]).map(drop)
+        call_kernel(call::CAPSET, [head, data.as_ptr() as usize, 0, 0]).map(drop)
     }
 }
 
 /// What user namespaces answer where they have no such user, or let nobody change groups.
-fn tolerate(answer: Result<isize, Refused>) -> Result<(), Refused> {
+fn tolerate_refusal(answer: Result<isize, RefusedCall>) -> Result<(), RefusedCall> {
     match answer {
         Ok(_) | Err((_, EPERM | EINVAL)) => Ok(()),
         Err(error) => Err(error),
@@ -83,49 +83,51 @@ fn tolerate(answer: Result<isize, Refused>) -> Result<(), Refused> {
 /// Bits of `handled_access_fs` that each version of Landlock knows, from the first one on (Linux, `landlock.h`).
 const FILE_RIGHTS: [u32; 5] = [13, 14, 15, 15, 16];
 /// The version that knows the two bits of `handled_access_net`, and the one that knows the two of `scoped`.
-const NETWORK: usize = 4;
-const SCOPES: usize = 6;
+const NETWORK_VERSION: usize = 4;
+const SCOPES_VERSION: usize = 6;
 
 /// `struct landlock_ruleset_attr`
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Ruleset {
+struct LandlockRuleset {
     files: u64,
     network: u64,
     scoped: u64,
 }
 
-impl Ruleset {
+impl LandlockRuleset {
     /// All that this version can forbid.
-    fn of(version: usize) -> Ruleset {
+    fn for_version(version: usize) -> LandlockRuleset {
         let last = FILE_RIGHTS.len() - 1;
         let index = if version > last { last } else { version - 1 };
         let two = |since| if version >= since { 3 } else { 0 };
         // SAFETY: at most the last index, see above.
         let bits = unsafe { *FILE_RIGHTS.get_unchecked(index) };
-        Ruleset { files: (1 << bits) - 1, network: two(NETWORK), scoped: two(SCOPES) }
+        LandlockRuleset { files: (1 << bits) - 1, network: two(NETWORK_VERSION), scoped: two(SCOPES_VERSION) }
     }
 
     /// Bytes of the structure that this version knows.
-    fn bytes(version: usize) -> usize {
-        8 * (1 + usize::from(version >= NETWORK) + usize::from(version >= SCOPES))
+    fn struct_bytes(version: usize) -> usize {
+        8 * (1 + usize::from(version >= NETWORK_VERSION) + usize::from(version >= SCOPES_VERSION))
     }
 }
 
 /// Forbids all files, connections and signals to others by Landlock, where the kernel has it. The filter forbids the
 /// system calls that would need them; this is a second lock.
-pub(super) unsafe fn landlock() {
+pub(super) unsafe fn restrict_with_landlock() {
     const ASK_VERSION: usize = 1;
     // SAFETY: the structure lives through the call; descriptors are closed later with all others.
     unsafe {
-        let Ok(version @ 1..) = ask(call::LANDLOCK_CREATE_RULESET, [0, 0, ASK_VERSION, 0]) else { return };
+        let Ok(version @ 1..) = call_kernel(call::LANDLOCK_CREATE_RULESET, [0, 0, ASK_VERSION, 0]) else {
+            return;
+        };
         let version = version as usize;
-        let rules = Ruleset::of(version);
+        let rules = LandlockRuleset::for_version(version);
         let address = ptr::from_ref(&rules) as usize;
-        let made = ask(call::LANDLOCK_CREATE_RULESET, [address, Ruleset::bytes(version), 0, 0]);
+        let made = call_kernel(call::LANDLOCK_CREATE_RULESET, [address, LandlockRuleset::struct_bytes(version), 0, 0]);
         if let Ok(rules) = made {
             // A container may refuse it.
-            let _ = ask(call::LANDLOCK_RESTRICT_SELF, [rules as usize, 0, 0, 0]);
+            let _ = call_kernel(call::LANDLOCK_RESTRICT_SELF, [rules as usize, 0, 0, 0]);
         }
     }
 }
@@ -137,7 +139,7 @@ pub(super) unsafe fn unregister_rseq(address: usize, bytes: usize) {
     const SIGNATURE: usize = 0x5305_3053;
     if address != 0 {
         // SAFETY: changes what the kernel does for this thread. It refuses an address that is not registered.
-        let _ = unsafe { ask(call::RSEQ, [address, bytes, UNREGISTER, SIGNATURE]) };
+        let _ = unsafe { call_kernel(call::RSEQ, [address, bytes, UNREGISTER, SIGNATURE]) };
     }
 }
 
@@ -148,8 +150,8 @@ mod tests {
     #[test]
     fn each_version_of_landlock_is_asked_for_what_it_knows() {
         let bits = |version| {
-            let Ruleset { files, network, scoped } = Ruleset::of(version);
-            (files.count_ones(), network, scoped, Ruleset::bytes(version))
+            let LandlockRuleset { files, network, scoped } = LandlockRuleset::for_version(version);
+            (files.count_ones(), network, scoped, LandlockRuleset::struct_bytes(version))
         };
         assert_eq!(bits(1), (13, 0, 0, 8));
         assert_eq!(bits(3), (15, 0, 0, 8));
@@ -163,15 +165,15 @@ mod tests {
     fn landlock_keeps_a_process_from_every_file() {
         // SAFETY: the child does nothing but system calls, and ends.
         unsafe {
-            if ask(call::LANDLOCK_CREATE_RULESET, [0, 0, 1, 0]).is_err() {
+            if call_kernel(call::LANDLOCK_CREATE_RULESET, [0, 0, 1, 0]).is_err() {
                 // A kernel without it: there is nothing to see.
                 return;
             }
             let child = libc::fork();
             if child == 0 {
                 let before = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) >= 0;
-                let locked = gain_none().is_ok();
-                landlock();
+                let locked = forbid_new_privileges().is_ok();
+                restrict_with_landlock();
                 let after = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY) >= 0;
                 libc::_exit(if before && locked && !after { 0 } else { 1 });
             }
@@ -182,8 +184,8 @@ mod tests {
 
     #[test]
     fn what_a_namespace_refuses_is_tolerated() {
-        assert_eq!(tolerate(Err((1, EPERM))), Ok(()));
-        assert_eq!(tolerate(Err((1, EINVAL))), Ok(()));
-        assert_eq!(tolerate(Err((1, 11))), Err((1, 11)));
+        assert_eq!(tolerate_refusal(Err((1, EPERM))), Ok(()));
+        assert_eq!(tolerate_refusal(Err((1, EINVAL))), Ok(()));
+        assert_eq!(tolerate_refusal(Err((1, 11))), Err((1, 11)));
     }
 }

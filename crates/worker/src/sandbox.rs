@@ -3,15 +3,15 @@
 //! System calls that the filter refuses raise SIGSYS, and are reported like any other fault.
 
 use super::kernel::*;
-use super::rights::{self, Refused};
-use super::setup::{Setup, UNLIMITED};
-use super::view::{self, SIGNAL_STACK};
+use super::rights::{self, RefusedCall};
+use super::setup::{UNLIMITED, WorkerSetup};
+use super::view::{self, SIGNAL_STACK_BYTES};
 use super::{ending, faults, stub};
 use core::mem::size_of_val;
 use core::ptr;
 
 /// Signals that a snippet can raise.
-pub const FAULTS: [i32; 6] = [SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP, SIGSYS];
+pub const FAULT_SIGNALS: [i32; 6] = [SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP, SIGSYS];
 
 /// The steps of a set-up, each with the number that the worker reports where it fails.
 macro_rules! steps {
@@ -42,7 +42,7 @@ steps! {
 }
 
 /// A set-up that failed.
-pub struct Failed {
+pub struct SetupFailure {
     /// The step's number.
     pub step: u32,
     /// The number of the system call; -1 where it may be one of several.
@@ -52,11 +52,11 @@ pub struct Failed {
 }
 
 /// A system call, its arguments padded with zeros.
-unsafe fn ask(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, Failed> {
+unsafe fn call_kernel(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, SetupFailure> {
     let [a, b, c, d, e] = arguments;
     // SAFETY: the callers below pass what the system call asks for.
     match unsafe { stub::syscall(number, a, b, c, d, e, 0) } {
-        answer @ -4095..=-1 => Err(Failed { step, call: number, errno: -answer as i32 }),
+        answer @ -4095..=-1 => Err(SetupFailure { step, call: number, errno: -answer as i32 }),
         answer => Ok(answer),
     }
 }
@@ -66,52 +66,52 @@ unsafe fn ask(step: u32, number: i64, arguments: [usize; 5]) -> Result<isize, Fa
 /// # Safety
 ///
 /// Only in the worker, once.
-pub unsafe fn close(setup: &Setup) -> Result<(), Failed> {
-    let refused = |(call, errno): Refused| Failed { step: RIGHTS, call, errno };
+pub unsafe fn close_sandbox(setup: &WorkerSetup) -> Result<(), SetupFailure> {
+    let refused = |(call, errno): RefusedCall| SetupFailure { step: RIGHTS, call, errno };
     // SAFETY: each function passes arguments that live long enough, to a call that changes this process.
     unsafe {
         if !setup.copy {
             set_thread_pointer(setup)?;
         }
         rights::unregister_rseq(setup.rseq, setup.rseq_bytes);
-        rights::gain_none().map_err(refused)?;
-        rights::landlock();
-        rights::drop_all().map_err(refused)?;
+        rights::forbid_new_privileges().map_err(refused)?;
+        rights::restrict_with_landlock();
+        rights::drop_rights().map_err(refused)?;
         // A change of the user undoes what follows.
         tie_to_caller(setup)?;
-        pin(setup)?;
+        pin_to_cpu(setup)?;
         limit_resources(setup)?;
         close_files(setup)?;
-        for foreign in setup.foreign() {
-            ask(FOREIGN, call::MUNMAP, [foreign.start, foreign.bytes, 0, 0, 0])?;
+        for foreign in setup.foreign_mappings() {
+            call_kernel(FOREIGN, call::MUNMAP, [foreign.start, foreign.bytes, 0, 0, 0])?;
         }
-        ask(HIDE, call::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0])?;
-        take_signals(setup)?;
-        close_filter(setup)
+        call_kernel(HIDE, call::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0])?;
+        install_signal_handlers(setup)?;
+        install_filter(setup)
     }
 }
 
 /// Code of compilers reads what lies at FS: its own address, and random numbers to guard the stack with.
-unsafe fn set_thread_pointer(setup: &Setup) -> Result<(), Failed> {
-    let thread = setup.at(view::THREAD_AT + view::THREAD / 2).cast::<usize>();
+unsafe fn set_thread_pointer(setup: &WorkerSetup) -> Result<(), SetupFailure> {
+    let thread = setup.address_at(view::THREAD_AT + view::THREAD_BYTES / 2).cast::<usize>();
     // SAFETY: the region is mapped, and nothing else uses it.
     unsafe {
         thread.write_volatile(thread as usize);
-        ask(THREAD, call::ARCH_PRCTL, [ARCH_SET_FS, thread as usize, 0, 0, 0])?;
+        call_kernel(THREAD, call::ARCH_PRCTL, [ARCH_SET_FS, thread as usize, 0, 0, 0])?;
     }
     Ok(())
 }
 
-unsafe fn tie_to_caller(setup: &Setup) -> Result<(), Failed> {
+unsafe fn tie_to_caller(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     // SAFETY: plain numbers, and a name that outlives the call.
     unsafe {
-        ask(TIE, call::PRCTL, [PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0, 0])?;
+        call_kernel(TIE, call::PRCTL, [PR_SET_PDEATHSIG, SIGKILL as usize, 0, 0, 0])?;
         // The caller may have died before the line above.
-        if ask(TIE, call::GETPPID, [0; 5])? != setup.caller as isize {
-            ending::exit(0);
+        if call_kernel(TIE, call::GETPPID, [0; 5])? != setup.caller as isize {
+            ending::exit_process(0);
         }
         let name = c"cyclescope-work".as_ptr() as usize;
-        ask(TIE, call::PRCTL, [PR_SET_NAME, name, 0, 0, 0])?;
+        call_kernel(TIE, call::PRCTL, [PR_SET_NAME, name, 0, 0, 0])?;
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ unsafe fn tie_to_caller(setup: &Setup) -> Result<(), Failed> {
 /// Bits of a set of CPUs.
 pub const MOST_CPUS: usize = 1024;
 
-unsafe fn pin(setup: &Setup) -> Result<(), Failed> {
+unsafe fn pin_to_cpu(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     let mut mask = [0u64; MOST_CPUS / 64];
     for (index, word) in mask.iter_mut().enumerate() {
         if index == setup.cpu / 64 {
@@ -128,19 +128,19 @@ unsafe fn pin(setup: &Setup) -> Result<(), Failed> {
     }
     let address = ptr::from_ref(&mask) as usize;
     // SAFETY: the mask lives through the call.
-    unsafe { ask(PIN, call::SCHED_SETAFFINITY, [0, size_of_val(&mask), address, 0, 0]) }.map(drop)
+    unsafe { call_kernel(PIN, call::SCHED_SETAFFINITY, [0, size_of_val(&mask), address, 0, 0]) }.map(drop)
 }
 
-unsafe fn close_files(setup: &Setup) -> Result<(), Failed> {
+unsafe fn close_files(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     // SAFETY: the worker uses no file any more.
     unsafe {
         // Older kernels do not have it, and older containers refuse it.
-        if ask(FILES, call::CLOSE_RANGE, [0, u32::MAX as usize, 0, 0, 0]).is_ok() {
+        if call_kernel(FILES, call::CLOSE_RANGE, [0, u32::MAX as usize, 0, 0, 0]).is_ok() {
             return Ok(());
         }
         for file in 0..setup.files {
-            match ask(FILES, call::CLOSE, [file, 0, 0, 0, 0]) {
-                Ok(_) | Err(Failed { errno: EBADF, .. }) => {}
+            match call_kernel(FILES, call::CLOSE, [file, 0, 0, 0, 0]) {
+                Ok(_) | Err(SetupFailure { errno: EBADF, .. }) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -148,14 +148,14 @@ unsafe fn close_files(setup: &Setup) -> Result<(), Failed> {
     Ok(())
 }
 
-unsafe fn limit_resources(setup: &Setup) -> Result<(), Failed> {
+unsafe fn limit_resources(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     let none = [RLIMIT_CORE, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_MEMLOCK];
     let heap = (setup.data_limit != UNLIMITED).then_some((RLIMIT_DATA, setup.data_limit));
     for (limit, most) in none.map(|limit| (limit, 0)).into_iter().chain(heap) {
         let most = [most; 2];
         let new = ptr::from_ref(&most) as usize;
         // SAFETY: the limits live through the call.
-        unsafe { ask(LIMITS, call::PRLIMIT64, [0, limit, new, 0, 0])? };
+        unsafe { call_kernel(LIMITS, call::PRLIMIT64, [0, limit, new, 0, 0])? };
     }
     Ok(())
 }
@@ -186,41 +186,40 @@ const SA_RESTORER: u64 = 0x0400_0000;
 /// The alternate stack is used from its top for every value of RSP, inside that stack too.
 const SS_AUTODISARM: i32 = 1 << 31;
 
-unsafe fn take_signals(setup: &Setup) -> Result<(), Failed> {
+unsafe fn install_signal_handlers(setup: &WorkerSetup) -> Result<(), SetupFailure> {
     let stack =
-        SignalStack { start: setup.at(view::SIGNAL_STACK_AT), flags: SS_AUTODISARM, bytes: SIGNAL_STACK };
+        SignalStack { start: setup.address_at(view::SIGNAL_STACK_AT), flags: SS_AUTODISARM, bytes: SIGNAL_STACK_BYTES };
     let entry = faults::signal_entry as *const () as usize;
     let flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER;
     let action = KernelSigaction { handler: entry, flags, restorer: entry, mask: u64::MAX };
     let mut mask = u64::MAX;
     // SAFETY: all structures live through their calls, and the handler through the process.
     unsafe {
-        ask(STACK, call::SIGALTSTACK, [ptr::from_ref(&stack) as usize, 0, 0, 0, 0])?;
-        for signal in FAULTS {
+        call_kernel(STACK, call::SIGALTSTACK, [ptr::from_ref(&stack) as usize, 0, 0, 0, 0])?;
+        for signal in FAULT_SIGNALS {
             let new = ptr::from_ref(&action) as usize;
-            ask(HANDLERS, call::RT_SIGACTION, [signal as usize, new, 0, 8, 0])?;
+            call_kernel(HANDLERS, call::RT_SIGACTION, [signal as usize, new, 0, 8, 0])?;
             mask &= !(1 << (signal - 1));
         }
         // Everything else stays blocked: Ctrl-C is for the caller to handle.
         let new = ptr::from_ref(&mask) as usize;
-        ask(MASK, call::RT_SIGPROCMASK, [SIG_SETMASK, new, 0, 8, 0]).map(drop)
+        call_kernel(MASK, call::RT_SIGPROCMASK, [SIG_SETMASK, new, 0, 8, 0]).map(drop)
     }
 }
 
 /// `struct sock_fprog`
 #[repr(C)]
-struct Program {
+struct FilterProgram {
     steps: u16,
     filter: *const u64,
 }
 
-unsafe fn close_filter(setup: &Setup) -> Result<(), Failed> {
-    let program = Program { steps: setup.filter_steps as u16, filter: setup.filter.as_ptr() };
+unsafe fn install_filter(setup: &WorkerSetup) -> Result<(), SetupFailure> {
+    let program = FilterProgram { steps: setup.filter_steps as u16, filter: setup.filter.as_ptr() };
     let program = ptr::from_ref(&program) as usize;
     // Without this flag kernels before 5.16 switch speculative store bypass off for the worker, which
     // changes what loads after stores cost.
     let keep_speculation = SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     // SAFETY: the filter lives through the call.
-    unsafe { ask(FILTER, call::SECCOMP, [SECCOMP_SET_MODE_FILTER, keep_speculation, program, 0, 0]) }
-        .map(drop)
+    unsafe { call_kernel(FILTER, call::SECCOMP, [SECCOMP_SET_MODE_FILTER, keep_speculation, program, 0, 0]) }.map(drop)
 }

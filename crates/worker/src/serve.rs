@@ -4,15 +4,15 @@
 //! process's. So nothing here allocates, locks, panics or touches thread-local storage.
 
 use super::command::{
-    Command, FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, Pair, PlacedCall, PlacedLayout, Shared,
-    outcome,
+    FENCE_CONTEXT, FENCE_COUNTER, FENCE_READING, LAYOUTS_AT, ReadingPair, SharedPointers, WorkerCall, WorkerCommand,
+    WorkerLayout, outcome,
 };
-use super::context::{CONSTANT_PART, Context};
-use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit, finish, give_up, status};
+use super::context::{CONSTANT_PART, ProgramContext};
+use super::ending::{SHARED_COMMAND, SHARED_STATUS, exit_process, finish_command, report_failure, status_pointer};
 use super::kernel::{EEXIST, EINVAL, FUTEX_WAIT, MAP_SHARED, PROT_READ, call};
-use super::sandbox::{self, Failed};
-use super::setup::Setup;
-use super::stub::{self, Restored};
+use super::sandbox::{self, SetupFailure};
+use super::setup::WorkerSetup;
+use super::stub::{self, RestoredState};
 use super::view::{self, file};
 use super::{counter, memory};
 use core::mem::size_of;
@@ -29,7 +29,7 @@ pub unsafe fn begin(arguments: *const usize) -> ! {
     // SAFETY: see above; the setup lies in the file.
     unsafe {
         if *arguments != 2 {
-            exit(EINVAL as usize);
+            exit_process(EINVAL as usize);
         }
         let mut digit = *arguments.add(2) as *const u8;
         let mut fd = 0;
@@ -37,68 +37,67 @@ pub unsafe fn begin(arguments: *const usize) -> ! {
             fd = 10 * fd + usize::from(*digit - b'0');
             digit = digit.add(1);
         }
-        let setup = stub::syscall(call::MMAP, 0, view::SETUP, PROT_READ, MAP_SHARED, fd, file::SETUP_AT);
+        let setup = stub::syscall(call::MMAP, 0, view::SETUP_BYTES, PROT_READ, MAP_SHARED, fd, file::SETUP_AT);
         if setup < 0 {
-            exit(-setup as usize);
+            exit_process(-setup as usize);
         }
-        start(&*(setup as *const Setup))
+        map_view(&*(setup as *const WorkerSetup))
     }
 }
 
 /// Maps the view and goes on there.
-unsafe fn start(setup: &Setup) -> ! {
+unsafe fn map_view(setup: &WorkerSetup) -> ! {
     for piece in &setup.pieces {
-        let address = setup.at(piece.at) as usize;
-        let flags = piece.flags as usize | setup.placing();
+        let address = setup.address_at(piece.at) as usize;
+        let flags = piece.flags as usize | setup.fixed_map_flag();
         let (protection, fd) = (piece.protection as usize, piece.fd as usize);
         // SAFETY: replaces a part of the reservation that was made for it, or nothing.
-        let answer =
-            unsafe { stub::syscall(call::MMAP, address, piece.bytes, protection, flags, fd, piece.offset) };
+        let answer = unsafe { stub::syscall(call::MMAP, address, piece.bytes, protection, flags, fd, piece.offset) };
         if answer != address as isize {
             // Kernels before 4.17 take the address for a hint.
             let errno = if answer < 0 { -answer as usize } else { EEXIST as usize };
             // SAFETY: ends the process. The status is all that the caller hears before its memory is mapped.
-            unsafe { exit(errno) };
+            unsafe { exit_process(errno) };
         }
     }
     // This one may lie where a mapping that is to be removed was in the caller.
-    let (here, setup) = (ptr::from_ref(setup) as usize, setup.at(view::SETUP_AT).cast::<Setup>());
+    let (here, setup) = (ptr::from_ref(setup) as usize, setup.address_at(view::SETUP_AT).cast::<WorkerSetup>());
     // SAFETY: both are mapped, and the second is as long.
     let setup = unsafe {
-        stub::syscall(call::MUNMAP, here, view::SETUP, 0, 0, 0, 0);
+        stub::syscall(call::MUNMAP, here, view::SETUP_BYTES, 0, 0, 0, 0);
         &*setup
     };
-    SHARED_STATUS.store(setup.at(view::STATUS_AT), Ordering::Relaxed);
-    SHARED_COMMAND.store(setup.at(view::COMMAND_AT).cast(), Ordering::Relaxed);
+    SHARED_STATUS.store(setup.address_at(view::STATUS_AT), Ordering::Relaxed);
+    SHARED_COMMAND.store(setup.address_at(view::COMMAND_AT).cast(), Ordering::Relaxed);
     let top = setup.view + view::STACK_TOP as u64;
     // SAFETY: the new stack has just been mapped, and `setup` lies in memory that stays mapped.
     unsafe { stub::enter_on_stack(top, setup, serve) }
 }
 
-unsafe extern "C" fn serve(setup: *const Setup) -> ! {
+unsafe extern "C" fn serve(setup: *const WorkerSetup) -> ! {
     // SAFETY: `start` passes a reference that stays valid in this process.
     let setup = unsafe { &*setup };
     // SAFETY: this process is the worker, set up once; counter and areas come before the sandbox.
     let ready = unsafe {
-        counter::open(setup)
-            .map_err(|errno| Failed { step: sandbox::COUNTER, call: call::PERF_EVENT_OPEN, errno })
+        counter::open_counter(setup)
+            .map_err(|errno| SetupFailure { step: sandbox::COUNTER, call: call::PERF_EVENT_OPEN, errno })
             .and_then(|()| {
-                memory::map(setup).map_err(|errno| Failed { step: sandbox::AREAS, call: -1, errno })
+                memory::map_areas(setup).map_err(|errno| SetupFailure { step: sandbox::AREAS, call: -1, errno })
             })
-            .and_then(|smaps| sandbox::close(setup).map(|()| smaps))
+            .and_then(|smaps| sandbox::close_sandbox(setup).map(|()| smaps))
     };
     let smaps = match ready {
         Ok(smaps) => smaps,
         // SAFETY: the shared memory is mapped.
-        Err(Failed { step, call, errno }) => unsafe {
-            give_up(outcome::SETUP, |status| {
+        Err(SetupFailure { step, call, errno }) => unsafe {
+            report_failure(outcome::SETUP, |status| {
                 ptr::addr_of_mut!((*status).answer.detail).write_volatile(step);
                 ptr::addr_of_mut!((*status).answer.errno).write_volatile(errno);
                 ptr::addr_of_mut!((*status).answer.address).write_volatile(call as u64);
             })
         },
     };
-    let mut restored = Restored { fs_base: 0, gs_base: 0, avx: setup.avx, fsgsbase: setup.fsgsbase };
+    let mut restored = RestoredState { fs_base: 0, gs_base: 0, avx: setup.avx, fsgsbase: setup.fsgsbase };
     if setup.fsgsbase {
         // SAFETY: the kernel says that these instructions are enabled.
         unsafe {
@@ -106,36 +105,36 @@ unsafe extern "C" fn serve(setup: *const Setup) -> ! {
             core::arch::asm!("rdgsbase {}", out(reg) restored.gs_base, options(nomem, nostack));
         }
     }
-    let command: *const Command = setup.at(view::COMMAND_AT).cast();
+    let command: *const WorkerCommand = setup.address_at(view::COMMAND_AT).cast();
     let mut last = setup.sequence;
     // SAFETY: the shared memory is mapped, and the caller writes no command while one is running.
     unsafe {
-        ptr::addr_of_mut!((*status()).answer.outcome).write_volatile(outcome::DONE);
-        ptr::addr_of_mut!((*status()).answer.address).write_volatile(smaps as u64);
-        finish(last);
+        ptr::addr_of_mut!((*status_pointer()).answer.outcome).write_volatile(outcome::DONE);
+        ptr::addr_of_mut!((*status_pointer()).answer.address).write_volatile(smaps as u64);
+        finish_command(last);
         loop {
             last = wait_for_command(command, last);
             stub::serialise();
-            let (result, detail) = match run(setup, command, &restored) {
+            let (result, detail) = match run_command(setup, command, &restored) {
                 Ok(()) => (outcome::DONE, 0),
                 Err(fence) => (outcome::FENCE, fence),
             };
-            ptr::addr_of_mut!((*status()).answer.detail).write_volatile(detail);
-            ptr::addr_of_mut!((*status()).answer.outcome).write_volatile(result);
-            finish(last);
+            ptr::addr_of_mut!((*status_pointer()).answer.detail).write_volatile(detail);
+            ptr::addr_of_mut!((*status_pointer()).answer.outcome).write_volatile(result);
+            finish_command(last);
         }
     }
 }
 
 /// Turns of active waiting, some 300 µs: a virtual CPU that went to sleep between two batches of one measurement
 /// takes 50 to 100 µs to wake.
-const SPINS: u32 = 8000;
+const SPIN_ITERATIONS: u32 = 8000;
 
-unsafe fn wait_for_command(command: *const Command, last: u32) -> u32 {
+unsafe fn wait_for_command(command: *const WorkerCommand, last: u32) -> u32 {
     // SAFETY: the command region stays mapped; its first word is accessed atomically on both sides.
     let (sequence, spin) = unsafe { (&(*command).sequence, (*command).spin) };
     if spin != 0 {
-        for _ in 0..SPINS {
+        for _ in 0..SPIN_ITERATIONS {
             let now = sequence.load(Ordering::Acquire);
             if now != last {
                 return now;
@@ -155,16 +154,16 @@ unsafe fn wait_for_command(command: *const Command, last: u32) -> u32 {
 }
 
 /// Runs one command. An error is the index of a damaged fence.
-unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Result<(), u32> {
+unsafe fn run_command(setup: &WorkerSetup, command: *const WorkerCommand, restored: &RestoredState) -> Result<(), u32> {
     // SAFETY: the caller has written a whole command before it changed the sequence number, and its layouts
     // and calls fit in the region.
     let (command, layouts, calls) = unsafe {
         let bytes = command.cast::<u8>();
-        let layouts = bytes.add(LAYOUTS_AT).cast::<PlacedLayout>();
-        let calls = layouts.add((*command).layouts as usize).cast::<PlacedCall>();
+        let layouts = bytes.add(LAYOUTS_AT).cast::<WorkerLayout>();
+        let calls = layouts.add((*command).layouts as usize).cast::<WorkerCall>();
         (&*command, layouts, calls)
     };
-    let shared = setup.shared();
+    let shared = setup.shared_pointers();
     let per_layout = command.calls as usize * command.rounds as usize;
     for index in 0..command.layouts as usize {
         // SAFETY: see above; the samples of all layouts fit in their region.
@@ -172,35 +171,35 @@ unsafe fn run(setup: &Setup, command: *const Command, restored: &Restored) -> Re
             let layout = &*layouts.add(index);
             let calls = calls.add(index * command.calls as usize);
             let samples = shared.first_sample().add(index * per_layout);
-            memory::prepare(setup, command.orders, index == 0, layout);
-            prepare(setup, command, layout, calls, samples);
+            memory::prepare_areas(setup, command.orders, index == 0, layout);
+            prepare_layout(setup, command, layout, calls, samples);
             run_layout(setup, command, layout.seed, calls, samples, restored)?;
             check_context(&shared, command, layout)?;
         }
     }
     let samples = command.layouts as usize * per_layout;
     // SAFETY: the fences lie in the shared memory.
-    match unsafe { shared.damaged_fence(samples, command.canary) } {
+    match unsafe { shared.find_damaged_fence(samples, command.canary) } {
         Some(fence) => Err(fence),
         None => Ok(()),
     }
 }
 
 /// A fresh context, and no page faults in the rounds where that can be helped.
-unsafe fn prepare(
-    setup: &Setup,
-    command: &Command,
-    layout: &PlacedLayout,
-    calls: *const PlacedCall,
-    samples: *mut Pair,
+unsafe fn prepare_layout(
+    setup: &WorkerSetup,
+    command: &WorkerCommand,
+    layout: &WorkerLayout,
+    calls: *const WorkerCall,
+    samples: *mut ReadingPair,
 ) {
-    let context = setup.shared().context();
+    let context = setup.shared_pointers().context_pointer();
     // SAFETY: the context page is mapped for writing and holds nothing else there.
     unsafe {
         ptr::copy_nonoverlapping(&command.context, context, 1);
         ptr::addr_of_mut!((*context).gpr).write(layout.gpr);
     }
-    let bytes = command.calls as usize * command.rounds as usize * size_of::<Pair>();
+    let bytes = command.calls as usize * command.rounds as usize * size_of::<ReadingPair>();
     for offset in (0..bytes).step_by(4096) {
         // SAFETY: the samples of this layout lie in the mapped region and are written below.
         unsafe { samples.cast::<u8>().add(offset).write_volatile(0) };
@@ -212,14 +211,14 @@ unsafe fn prepare(
 }
 
 unsafe fn run_layout(
-    setup: &Setup,
-    command: &Command,
+    setup: &WorkerSetup,
+    command: &WorkerCommand,
     seed: u64,
-    calls: *const PlacedCall,
-    mut samples: *mut Pair,
-    restored: &Restored,
+    calls: *const WorkerCall,
+    mut samples: *mut ReadingPair,
+    restored: &RestoredState,
 ) -> Result<(), u32> {
-    let context = setup.shared().context();
+    let context = setup.shared_pointers().context_pointer();
     let unwritten = command.canary;
     // A state of zero would stay zero.
     let mut random = seed | 1;
@@ -234,7 +233,7 @@ unsafe fn run_layout(
             unsafe {
                 let call = &*calls.add(call);
                 if setup.counts {
-                    let index = counter::index(setup).ok_or(FENCE_COUNTER)?;
+                    let index = counter::read_counter_index(setup).ok_or(FENCE_COUNTER)?;
                     ptr::addr_of_mut!((*context).counter_index).write_volatile(index);
                 }
                 ptr::addr_of_mut!((*context).loop_count).write_volatile(call.loop_count);
@@ -248,7 +247,7 @@ unsafe fn run_layout(
                     return Err(FENCE_READING);
                 }
                 if round >= warm_up {
-                    samples.write_volatile(Pair { start, end });
+                    samples.write_volatile(ReadingPair { start, end });
                     samples = samples.add(1);
                 }
             }
@@ -258,8 +257,8 @@ unsafe fn run_layout(
 }
 
 /// Whether a snippet has changed what only the harness writes.
-unsafe fn check_context(shared: &Shared, command: &Command, layout: &PlacedLayout) -> Result<(), u32> {
-    let context: *const Context = shared.context();
+unsafe fn check_context(shared: &SharedPointers, command: &WorkerCommand, layout: &WorkerLayout) -> Result<(), u32> {
+    let context: *const ProgramContext = shared.context_pointer();
     let (now, before) = (context.cast::<u8>(), ptr::from_ref(&command.context).cast::<u8>());
     for offset in CONSTANT_PART.step_by(8) {
         // SAFETY: both are whole contexts, aligned to 64 bytes.

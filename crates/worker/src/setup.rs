@@ -1,19 +1,19 @@
 //! All that a worker needs to know before it runs commands, written by its caller.
 
 use super::area::AreaSetup;
-use super::command::Shared;
+use super::command::SharedPointers;
 use super::kernel::{MAP_FIXED, MAP_FIXED_NOREPLACE};
-use super::view::{self, SETUP};
+use super::view::{self, SETUP_BYTES};
 use core::mem::size_of;
 use core::{ptr, slice};
 
 /// Pieces of the worker's view.
-pub const PIECES: usize = 10;
+pub const PIECE_COUNT: usize = 10;
 /// The most memory areas of programs.
 pub const MOST_AREAS: usize = 32;
 /// The most instructions of the filter.
-pub const MOST_STEPS: usize = 96;
-/// Value of [`Setup::data_limit`] where there is no limit.
+pub const MOST_FILTER_STEPS: usize = 96;
+/// Value of [`WorkerSetup::data_limit`] where there is no limit.
 pub const UNLIMITED: u64 = u64::MAX;
 /// 64-bit words of a `perf_event_attr`, with room for later ones.
 const EVENT_WORDS: usize = 32;
@@ -21,7 +21,7 @@ const EVENT_WORDS: usize = 32;
 /// A piece of the worker's view, with the arguments of its mmap(2).
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Piece {
+pub struct ViewPiece {
     /// Offset in the view.
     pub at: usize,
     /// Its length.
@@ -36,13 +36,13 @@ pub struct Piece {
     pub offset: usize,
 }
 
-/// All that a worker needs to know. A list of [`Foreign`] mappings follows.
+/// All that a worker needs to know. A list of [`ForeignMapping`] mappings follows.
 #[repr(C)]
-pub struct Setup {
+pub struct WorkerSetup {
     /// Address of the view.
     pub view: u64,
     /// The mappings in the view.
-    pub pieces: [Piece; PIECES],
+    pub pieces: [ViewPiece; PIECE_COUNT],
     /// The memory areas of programs.
     pub areas: [AreaSetup; MOST_AREAS],
     /// How many there are.
@@ -56,7 +56,7 @@ pub struct Setup {
     /// The process that made the worker.
     pub caller: i32,
     /// The filter of system calls (`struct sock_filter`).
-    pub filter: [u64; MOST_STEPS],
+    pub filter: [u64; MOST_FILTER_STEPS],
     /// Its length.
     pub filter_steps: usize,
     /// The most memory of its own that it may have, in bytes, or [`UNLIMITED`].
@@ -82,34 +82,34 @@ pub struct Setup {
 /// A mapping that the worker removes.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Foreign {
+pub struct ForeignMapping {
     /// Its first address.
     pub start: usize,
     /// Its length.
     pub bytes: usize,
 }
 
-/// The most [`Foreign`] mappings.
-pub const MOST_FOREIGN: usize = (SETUP - size_of::<Setup>()) / size_of::<Foreign>();
+/// The most [`ForeignMapping`] mappings.
+pub const MOST_FOREIGN: usize = (SETUP_BYTES - size_of::<WorkerSetup>()) / size_of::<ForeignMapping>();
 
-impl Setup {
+impl WorkerSetup {
     /// The address of an offset in the view.
-    pub fn at(&self, offset: usize) -> *mut u8 {
+    pub fn address_at(&self, offset: usize) -> *mut u8 {
         (self.view + offset as u64) as *mut u8
     }
 
     /// The flag of mmap(2) for an address that the caller chose: in a copy of the caller it replaces what the caller
     /// reserved there; otherwise something of the worker's own may be there.
-    pub fn placing(&self) -> usize {
+    pub fn fixed_map_flag(&self) -> usize {
         if self.copy { MAP_FIXED } else { MAP_FIXED_NOREPLACE }
     }
 
     /// The worker's pointers to what both sides write.
-    pub fn shared(&self) -> Shared {
-        Shared {
-            context_page: self.at(view::CONTEXT_AT),
-            status_page: self.at(view::STATUS_AT),
-            samples: self.at(view::SAMPLES_AT),
+    pub fn shared_pointers(&self) -> SharedPointers {
+        SharedPointers {
+            context_page: self.address_at(view::CONTEXT_AT),
+            status_page: self.address_at(view::STATUS_AT),
+            samples: self.address_at(view::SAMPLES_AT),
         }
     }
 
@@ -125,7 +125,7 @@ impl Setup {
     /// # Safety
     ///
     /// The setup lies at the start of its region, and the list behind it.
-    pub unsafe fn foreign(&self) -> &[Foreign] {
+    pub unsafe fn foreign_mappings(&self) -> &[ForeignMapping] {
         // SAFETY: as the caller promises.
         unsafe { slice::from_raw_parts(ptr::from_ref(self).add(1).cast(), self.foreign_count) }
     }

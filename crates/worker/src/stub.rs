@@ -4,7 +4,7 @@ use core::arch::naked_asm;
 
 /// What [`call_program`] restores after each call.
 #[repr(C)]
-pub struct Restored {
+pub struct RestoredState {
     /// Base of FS.
     pub fs_base: u64,
     /// Base of GS.
@@ -25,7 +25,7 @@ pub struct Restored {
 ///
 /// At `entry` lies a program whose context is ready.
 #[unsafe(naked)]
-pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const Restored) {
+pub unsafe extern "C" fn call_program(entry: u64, delay: u64, restored: *const RestoredState) {
     naked_asm!(
         "push rdx",
         "2:",
@@ -80,15 +80,7 @@ pub unsafe extern "C" fn syscall_instruction() {
 ///
 /// That of the system call.
 #[unsafe(naked)]
-pub unsafe extern "C" fn syscall(
-    number: i64,
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    e: usize,
-    f: usize,
-) -> isize {
+pub unsafe extern "C" fn syscall(number: i64, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> isize {
     naked_asm!(
         "mov rax, rdi",
         "mov rdi, rsi",
@@ -110,8 +102,8 @@ pub unsafe extern "C" fn syscall(
 #[unsafe(naked)]
 pub unsafe extern "C" fn enter_on_stack(
     top: u64,
-    argument: *const super::setup::Setup,
-    function: unsafe extern "C" fn(*const super::setup::Setup) -> !,
+    argument: *const super::setup::WorkerSetup,
+    function: unsafe extern "C" fn(*const super::setup::WorkerSetup) -> !,
 ) -> ! {
     naked_asm!("mov rsp, rdi", "xor ebp, ebp", "mov rdi, rsi", "call rdx", "ud2")
 }

@@ -8,65 +8,65 @@ use super::command::FENCED_PAGE;
 use super::context::EVICTION_PAGES;
 
 /// Bytes that nothing is mapped to around each region.
-pub const GUARD: usize = 64 << 10;
+pub const GUARD_BYTES: usize = 64 << 10;
 /// Bytes of the code arena.
-pub const ARENA: usize = 4 << 20;
+pub const ARENA_BYTES: usize = 4 << 20;
 /// Bytes of the command region.
-pub const COMMAND: usize = 1 << 20;
+pub const COMMAND_BYTES: usize = 1 << 20;
 /// Bytes of the samples region; pages exist only where samples were written.
-pub const SAMPLES: usize = 64 << 20;
+pub const SAMPLES_BYTES: usize = 64 << 20;
 /// Bytes of the harness's stack.
-pub const STACK: usize = 128 << 10;
+pub const STACK_BYTES: usize = 128 << 10;
 /// Bytes of the signal stack: an AVX-512 frame takes 4 KiB, an AMX frame 12 KiB.
-pub const SIGNAL_STACK: usize = 64 << 10;
+pub const SIGNAL_STACK_BYTES: usize = 64 << 10;
 /// Bytes of the region that cold programs read through, a page at a time.
-pub const EVICTION: usize = EVICTION_PAGES * 4096;
+pub const EVICTION_BYTES: usize = EVICTION_PAGES * 4096;
 /// Bytes of what FS points into the middle of.
-pub const THREAD: usize = 8192;
-/// Bytes of the region with the [`Setup`](super::setup::Setup).
-pub const SETUP: usize = 1 << 20;
+pub const THREAD_BYTES: usize = 8192;
+/// Bytes of the region with the [`Setup`](super::setup::WorkerSetup).
+pub const SETUP_BYTES: usize = 1 << 20;
 
 /// Offset of the code arena in the view.
-pub const ARENA_AT: usize = GUARD;
+pub const ARENA_AT: usize = GUARD_BYTES;
 /// Offset of the command in the view.
-pub const COMMAND_AT: usize = ARENA_AT + ARENA + GUARD;
+pub const COMMAND_AT: usize = ARENA_AT + ARENA_BYTES + GUARD_BYTES;
 /// Offset of the context's page in the view.
-pub const CONTEXT_AT: usize = COMMAND_AT + COMMAND + GUARD;
+pub const CONTEXT_AT: usize = COMMAND_AT + COMMAND_BYTES + GUARD_BYTES;
 /// Offset of the status's page in the view.
-pub const STATUS_AT: usize = CONTEXT_AT + FENCED_PAGE + GUARD;
+pub const STATUS_AT: usize = CONTEXT_AT + FENCED_PAGE + GUARD_BYTES;
 /// Offset of the samples in the view.
-pub const SAMPLES_AT: usize = STATUS_AT + FENCED_PAGE + GUARD;
+pub const SAMPLES_AT: usize = STATUS_AT + FENCED_PAGE + GUARD_BYTES;
 /// Offset of the harness's stack in the view.
-pub const STACK_AT: usize = SAMPLES_AT + SAMPLES + GUARD;
+pub const STACK_AT: usize = SAMPLES_AT + SAMPLES_BYTES + GUARD_BYTES;
 /// Offset of that stack's end in the view.
-pub const STACK_TOP: usize = STACK_AT + STACK;
+pub const STACK_TOP: usize = STACK_AT + STACK_BYTES;
 /// Offset of the signal stack in the view.
-pub const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD;
+pub const SIGNAL_STACK_AT: usize = STACK_TOP + GUARD_BYTES;
 /// Where the region starts that cold programs read through.
-pub const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK + GUARD;
+pub const EVICTION_AT: usize = SIGNAL_STACK_AT + SIGNAL_STACK_BYTES + GUARD_BYTES;
 /// The page in which the kernel reports the number of the core-cycles counter.
-pub const COUNTER_AT: usize = EVICTION_AT + EVICTION + GUARD;
+pub const COUNTER_AT: usize = EVICTION_AT + EVICTION_BYTES + GUARD_BYTES;
 /// What FS points into the middle of, in a worker that is no copy of another process.
-pub const THREAD_AT: usize = COUNTER_AT + 4096 + GUARD;
+pub const THREAD_AT: usize = COUNTER_AT + 4096 + GUARD_BYTES;
 /// Offset of the setup in the view.
-pub const SETUP_AT: usize = THREAD_AT + THREAD + GUARD;
+pub const SETUP_AT: usize = THREAD_AT + THREAD_BYTES + GUARD_BYTES;
 /// Bytes of the view.
-pub const LEN: usize = SETUP_AT + SETUP + GUARD;
+pub const VIEW_BYTES: usize = SETUP_AT + SETUP_BYTES + GUARD_BYTES;
 
 /// Offsets in the shared file. It begins with the command.
 pub mod file {
     use super::*;
 
     /// Offset of the context's page.
-    pub const CONTEXT_AT: usize = COMMAND;
+    pub const CONTEXT_AT: usize = COMMAND_BYTES;
     /// Offset of the status's page.
     pub const STATUS_AT: usize = CONTEXT_AT + FENCED_PAGE;
     /// Offset of the samples.
     pub const SAMPLES_AT: usize = STATUS_AT + FENCED_PAGE;
     /// Offset of the setup.
-    pub const SETUP_AT: usize = SAMPLES_AT + SAMPLES;
+    pub const SETUP_AT: usize = SAMPLES_AT + SAMPLES_BYTES;
     /// Bytes of the file.
-    pub const LEN: usize = SETUP_AT + SETUP;
+    pub const FILE_BYTES: usize = SETUP_AT + SETUP_BYTES;
 }
 
 /// Where the executable is linked to (`image/link.ld`).

@@ -1,11 +1,11 @@
 //! Options of `ab`.
 
-use super::number::{number, seconds};
+use super::number::{parse_positive, parse_seconds};
 use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
-const SAID: &str = "What is said";
+const VERDICT_HEADING: &str = "What is said";
 
 /// Options of `ab`.
 #[derive(Debug, Args, serde::Serialize)]
@@ -21,18 +21,18 @@ pub struct AbArgs {
     #[arg(value_name = "PROGRAM", required = true, num_args = 1..=2)]
     pub programs: Vec<String>,
     /// A change by less than this is `same`; `slower` and `faster` are by more than a quarter of it [default: 1%]
-    #[arg(help_heading = SAID, long, value_name = "SHARE", value_parser = share)]
+    #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub within: Option<f64>,
     /// Exit with 6 where a benchmark is slower, and may be so by this much: its interval reaches it
-    #[arg(help_heading = SAID, long, value_name = "SHARE", value_parser = share)]
+    #[arg(help_heading = VERDICT_HEADING, long, value_name = "SHARE", value_parser = parse_share)]
     #[serde(serialize_with = "serialized::percent")]
     pub fail_on_slower: Option<f64>,
     /// Exit with 5 where a benchmark is unclear
-    #[arg(help_heading = SAID, long)]
+    #[arg(help_heading = VERDICT_HEADING, long)]
     pub fail_on_unclear: bool,
     /// Print the result as Markdown, for a pull request
-    #[arg(help_heading = SAID, long, conflicts_with = "json")]
+    #[arg(help_heading = VERDICT_HEADING, long, conflicts_with = "json")]
     #[serde(skip)]
     pub markdown: bool,
     /// Compare with the runs in a file that --out wrote, those of its last program
@@ -56,18 +56,18 @@ pub struct AbArgs {
     pub builds: Option<u32>,
     /// Seconds for each benchmark; a batch has 12 pairs of runs at least, whatever time they take [default: 10, with
     /// --quick 3]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub budget: Option<f64>,
     /// Seconds after which a run is ended [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<f64>,
 }
 
 /// A share, as in 1% or 0.01.
-fn share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let value = match text.strip_suffix('%') {
-        Some(percent) => number(percent)? / 100.0,
-        None => number(text)?,
+        Some(percent) => parse_positive(percent)? / 100.0,
+        None => parse_positive(text)?,
     };
     if value < 1.0 { Ok(value) } else { Err("expected less than 100%".to_string()) }
 }

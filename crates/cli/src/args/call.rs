@@ -1,12 +1,12 @@
 //! Options on what a function is called with.
 
-use super::size::size;
+use super::size::parse_size;
 use clap::{Args, ValueEnum};
-use cyclescope::record::Serialized;
+use cyclescope::record::SerializedBy;
 use std::fmt;
 use std::path::PathBuf;
 
-const WHAT: &str = "What a function gets";
+const CALL_HEADING: &str = "What a function gets";
 
 /// Options on what the function of --c, --lib or --elf gets.
 #[derive(Debug, Clone, Args, serde::Serialize)]
@@ -14,28 +14,28 @@ pub struct CallArgs {
     /// Give the latency of a call as the cost, instead of its throughput: each begins behind an LFENCE (`fence`), or its first
     /// argument waits for the result of the last call, a number (`result`) or a floating point number (`float-result`); with
     /// --c the compiler is asked which of the two [without a value: fence]
-    #[arg(help_heading = WHAT, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "fence",
+    #[arg(help_heading = CALL_HEADING, long, value_name = "HOW", value_enum, num_args = 0..=1, default_missing_value = "fence",
         conflicts_with_all = ["snippet", "file", "hex"])]
-    pub serialize: Option<Serialize>,
+    pub serialize: Option<CallSerialization>,
     /// A function of the same file that runs before each call, with the same arguments; its cost is excluded
-    #[arg(help_heading = WHAT, long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
+    #[arg(help_heading = CALL_HEADING, long, value_name = "NAME", conflicts_with_all = ["snippet", "file", "hex"])]
     pub setup: Option<String>,
     /// A further argument, after the pointer to the buffer: an integer, `buffer`, or `size` (the bytes of the file of
     /// --contents, else of the buffer), up to five of them; or a floating point number such as 0.5 or, of type float, 0.5f, up
     /// to eight
-    #[arg(help_heading = WHAT, long = "arg", value_name = "N", value_parser = value, allow_hyphen_values = true,
+    #[arg(help_heading = CALL_HEADING, long = "arg", value_name = "N", value_parser = parse_value, allow_hyphen_values = true,
         conflicts_with_all = ["snippet", "file", "hex"])]
-    pub values: Vec<Value>,
+    pub values: Vec<ArgValue>,
     /// Bytes of the buffer that the first argument points to, such as 4096, 64K or 8M [default: 1M, or a larger file of --contents]
-    #[arg(help_heading = WHAT, long, value_name = "BYTES", value_parser = bytes,
+    #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub buffer: Option<u64>,
     /// What the buffer holds at first: `pattern` (floating point numbers a little above 1), `zero`, `random`, or a file's
     /// bytes and then zeros [default: pattern]
-    #[arg(help_heading = WHAT, long, value_name = "WHAT", conflicts_with_all = ["snippet", "file", "hex"])]
-    pub contents: Option<Contents>,
+    #[arg(help_heading = CALL_HEADING, long, value_name = "WHAT", conflicts_with_all = ["snippet", "file", "hex"])]
+    pub contents: Option<BufferContents>,
     /// Bytes of stack at least [default: 8M]
-    #[arg(help_heading = WHAT, long, value_name = "BYTES", value_parser = bytes,
+    #[arg(help_heading = CALL_HEADING, long, value_name = "BYTES", value_parser = parse_bytes,
         conflicts_with_all = ["snippet", "file", "hex"])]
     pub stack: Option<u64>,
 }
@@ -55,7 +55,7 @@ impl CallArgs {
 /// What a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Serialize {
+pub enum CallSerialization {
     /// The last call's result, a number or an address
     Result,
     /// The last call's result, a floating point number
@@ -64,19 +64,19 @@ pub enum Serialize {
     Fence,
 }
 
-impl From<Serialize> for Serialized {
-    fn from(serialize: Serialize) -> Serialized {
+impl From<CallSerialization> for SerializedBy {
+    fn from(serialize: CallSerialization) -> SerializedBy {
         match serialize {
-            Serialize::Result => Serialized::Result,
-            Serialize::FloatResult => Serialized::FloatResult,
-            Serialize::Fence => Serialized::Fence,
+            CallSerialization::Result => SerializedBy::Result,
+            CallSerialization::FloatResult => SerializedBy::FloatResult,
+            CallSerialization::Fence => SerializedBy::Fence,
         }
     }
 }
 
 /// The value of an argument.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum ArgValue {
     /// A number.
     Number(i128),
     /// A floating point number.
@@ -89,35 +89,35 @@ pub enum Value {
     Buffer,
 }
 
-impl Value {
+impl ArgValue {
     /// Whether it is a floating point number.
     pub fn is_float(&self) -> bool {
-        matches!(self, Value::Double(_) | Value::Single(_))
+        matches!(self, ArgValue::Double(_) | ArgValue::Single(_))
     }
 }
 
-impl serde::Serialize for Value {
+impl serde::Serialize for ArgValue {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ArgValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Number(number) => number.fmt(f),
+            ArgValue::Number(number) => number.fmt(f),
             // These have a point or an exponent always.
-            Value::Double(number) => write!(f, "{number:?}"),
-            Value::Single(number) => write!(f, "{number:?}f"),
-            Value::Size => "size".fmt(f),
-            Value::Buffer => "buffer".fmt(f),
+            ArgValue::Double(number) => write!(f, "{number:?}"),
+            ArgValue::Single(number) => write!(f, "{number:?}f"),
+            ArgValue::Size => "size".fmt(f),
+            ArgValue::Buffer => "buffer".fmt(f),
         }
     }
 }
 
 /// What a buffer holds at first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contents {
+pub enum BufferContents {
     /// Floating point numbers.
     Pattern,
     /// Zeros.
@@ -128,41 +128,41 @@ pub enum Contents {
     File(PathBuf),
 }
 
-impl From<&str> for Contents {
-    fn from(text: &str) -> Contents {
+impl From<&str> for BufferContents {
+    fn from(text: &str) -> BufferContents {
         match text {
-            "pattern" => Contents::Pattern,
-            "zero" => Contents::Zero,
-            "random" => Contents::Random,
-            path => Contents::File(path.into()),
+            "pattern" => BufferContents::Pattern,
+            "zero" => BufferContents::Zero,
+            "random" => BufferContents::Random,
+            path => BufferContents::File(path.into()),
         }
     }
 }
 
-impl serde::Serialize for Contents {
+impl serde::Serialize for BufferContents {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl fmt::Display for Contents {
+impl fmt::Display for BufferContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Contents::Pattern => "pattern".fmt(f),
-            Contents::Zero => "zero".fmt(f),
-            Contents::Random => "random".fmt(f),
-            Contents::File(path) => path.display().fmt(f),
+            BufferContents::Pattern => "pattern".fmt(f),
+            BufferContents::Zero => "zero".fmt(f),
+            BufferContents::Random => "random".fmt(f),
+            BufferContents::File(path) => path.display().fmt(f),
         }
     }
 }
 
-fn value(text: &str) -> Result<Value, String> {
+fn parse_value(text: &str) -> Result<ArgValue, String> {
     match text {
-        "size" => return Ok(Value::Size),
-        "buffer" => return Ok(Value::Buffer),
+        "size" => return Ok(ArgValue::Size),
+        "buffer" => return Ok(ArgValue::Buffer),
         _ => {}
     }
-    if let Some(real) = real(text) {
+    if let Some(real) = parse_float(text) {
         return Ok(real);
     }
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
@@ -172,22 +172,19 @@ fn value(text: &str) -> Result<Value, String> {
     };
     let number = number.ok().filter(|number| *number >= 0).map(|number| sign * number);
     match number {
-        Some(number) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number) => {
-            Ok(Value::Number(number))
-        }
-        _ => Err("expected a number of 64 bits, such as 100, -1, 0x40, 0.5 or 0.5f, `size` or `buffer`"
-            .to_string()),
+        Some(number) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&number) => Ok(ArgValue::Number(number)),
+        _ => Err("expected a number of 64 bits, such as 100, -1, 0x40, 0.5 or 0.5f, `size` or `buffer`".to_string()),
     }
 }
 
 /// A floating point number: what has a point or an exponent.
-fn real(text: &str) -> Option<Value> {
+fn parse_float(text: &str) -> Option<ArgValue> {
     if text.contains(['x', 'X']) || !text.contains(['.', 'e', 'E']) {
         return None;
     }
     let value = match text.strip_suffix('f') {
-        Some(digits) => Value::Single(digits.parse().ok().filter(|number: &f32| number.is_finite())?),
-        None => Value::Double(text.parse().ok().filter(|number: &f64| number.is_finite())?),
+        Some(digits) => ArgValue::Single(digits.parse().ok().filter(|number: &f32| number.is_finite())?),
+        None => ArgValue::Double(text.parse().ok().filter(|number: &f64| number.is_finite())?),
     };
     Some(value)
 }
@@ -195,9 +192,9 @@ fn real(text: &str) -> Option<Value> {
 /// The largest buffer or stack: an area of memory with the ends of a stack is not larger than 1 GiB.
 const BYTES_MOST: u64 = 1 << 30;
 
-fn bytes(text: &str) -> Result<u64, String> {
+fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = "expected 1 byte to 1G, such as 4096, 64K or 8M".to_string();
-    size(text).filter(|bytes| (1..=BYTES_MOST).contains(bytes)).ok_or(expected)
+    parse_size(text).filter(|bytes| (1..=BYTES_MOST).contains(bytes)).ok_or(expected)
 }
 
 #[cfg(test)]
@@ -206,41 +203,31 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        assert_eq!(["1", "64K", "8M", "1G"].map(|text| bytes(text).unwrap()), [1, 65536, 8 << 20, 1 << 30]);
+        assert_eq!(["1", "64K", "8M", "1G"].map(|text| parse_bytes(text).unwrap()), [1, 65536, 8 << 20, 1 << 30]);
         for wrong in ["", "0", "K", "1.5M", "-1", "1025M", "1T", "99999999999G"] {
-            assert!(bytes(wrong).is_err(), "{wrong}");
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn values_are_numbers_of_64_bits_or_words() {
-        let most = Value::Number(u64::MAX.into());
+        let most = ArgValue::Number(u64::MAX.into());
         assert_eq!(
-            ["0x10", "-1", "18446744073709551615"].map(|text| value(text).unwrap()),
-            [Value::Number(16), Value::Number(-1), most]
+            ["0x10", "-1", "18446744073709551615"].map(|text| parse_value(text).unwrap()),
+            [ArgValue::Number(16), ArgValue::Number(-1), most]
         );
         assert_eq!(
-            ["0.5", "-1e3"].map(|text| value(text).unwrap()),
-            [Value::Double(0.5), Value::Double(-1000.0)]
+            ["0.5", "-1e3"].map(|text| parse_value(text).unwrap()),
+            [ArgValue::Double(0.5), ArgValue::Double(-1000.0)]
         );
-        assert_eq!(value("2.5f"), Ok(Value::Single(2.5)));
+        assert_eq!(parse_value("2.5f"), Ok(ArgValue::Single(2.5)));
         for text in ["0.5", "-1000.0", "1e300", "2.5f", "size", "-1"] {
-            assert_eq!(value(text).unwrap().to_string(), text);
+            assert_eq!(parse_value(text).unwrap().to_string(), text);
         }
-        assert_eq!(["size", "buffer"].map(|text| value(text).unwrap()), [Value::Size, Value::Buffer]);
-        for wrong in [
-            "",
-            "--1",
-            "x",
-            "1.5.2",
-            "e",
-            "1e999",
-            "1f",
-            "0x",
-            "18446744073709551616",
-            "-9223372036854775809",
-        ] {
-            assert!(value(wrong).is_err(), "{wrong}");
+        assert_eq!(["size", "buffer"].map(|text| parse_value(text).unwrap()), [ArgValue::Size, ArgValue::Buffer]);
+        for wrong in ["", "--1", "x", "1.5.2", "e", "1e999", "1f", "0x", "18446744073709551616", "-9223372036854775809"]
+        {
+            assert!(parse_value(wrong).is_err(), "{wrong}");
         }
     }
 }

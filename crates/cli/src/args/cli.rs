@@ -2,7 +2,7 @@
 
 use super::ab::AbArgs;
 use super::clock::ClockArgs;
-use super::common::Common;
+use super::common::CommonArgs;
 use super::compare::CompareArgs;
 use super::evaluate::EvaluateArgs;
 use super::instr::InstrArgs;
@@ -14,22 +14,20 @@ use clap::{Parser, Subcommand};
 /// Measures what a piece of x86 code costs, in true core clock cycles with an error bar.
 #[derive(Debug, Parser)]
 #[command(name = "cyclescope", version, propagate_version = true, max_term_width = 80)]
-#[command(
-    after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
+#[command(after_help = "Exit codes: 0 done; 1 internal or I/O error; 2 bad usage or bad snippet; 3 not available \
     on this machine; 4 the snippet faulted or hung; 5 too noisy for the interval asked for; \
-    6 slower, where ab was asked to fail; 130 interrupted."
-)]
+    6 slower, where ab was asked to fail; 130 interrupted.")]
 pub struct Cli {
     /// What to do; `--clock list` needs no command.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
     #[command(flatten)]
-    pub common: Common,
+    pub common: CommonArgs,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Report what this machine can measure with, and what to change
     Doctor,
     /// Measure a snippet

@@ -5,7 +5,7 @@ use crate::output::Failure;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cyclescope::clock::{self, Clock};
-use cyclescope::executor::{self, Capabilities, Offer};
+use cyclescope::executor::{self, Capabilities, ExecutorOffer};
 use cyclescope::machine::Machine;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,15 +13,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Options that every command takes.
 #[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(next_help_heading = "Options of every command")]
-pub struct Common {
+pub struct CommonArgs {
     /// Print one JSON object a line and nothing else on stdout
     #[arg(long, global = true)]
     #[serde(skip)]
     pub json: bool,
     /// Where the code runs [default: user]
-    #[arg(long, global = true, value_parser = offers(), value_name = "WHERE")]
+    #[arg(long, global = true, value_parser = offer_parser(), value_name = "WHERE")]
     #[serde(serialize_with = "serialized::executor")]
-    pub executor: Option<&'static Offer>,
+    pub executor: Option<&'static ExecutorOffer>,
     /// Timing method; `list` shows them all; `evaluate` takes several, separated by commas [default: chosen for this
     /// machine; with evaluate all]
     #[arg(long, global = true, value_name = "NAME", value_delimiter = ',')]
@@ -40,7 +40,7 @@ pub struct Common {
     #[serde(skip)]
     pub evidence: Option<PathBuf>,
     /// Measure while this assembly runs round and round on another CPU; once for each CPU that is to be busy
-    #[arg(long, global = true, value_name = "SNIPPET", allow_hyphen_values = true, value_parser = snippet)]
+    #[arg(long, global = true, value_name = "SNIPPET", allow_hyphen_values = true, value_parser = parse_snippet)]
     pub beside: Vec<String>,
     /// The CPU of --beside, in the order of the snippets [default: that which shares the core, as far as the kernel says, then the nearest]
     #[arg(long, global = true, value_name = "N")]
@@ -50,10 +50,10 @@ pub struct Common {
     pub force: bool,
 }
 
-impl Common {
+impl CommonArgs {
     /// The executor that runs the code.
-    pub fn offer(&self) -> &'static Offer {
-        self.executor.unwrap_or(executor::DEFAULT)
+    pub fn offer(&self) -> &'static ExecutorOffer {
+        self.executor.unwrap_or(executor::DEFAULT_OFFER)
     }
 
     /// Capabilities of the executor, as far as they are known before it is opened.
@@ -62,7 +62,7 @@ impl Common {
     }
 
     /// The machine's facts, for the CPU that was asked for.
-    pub fn machine(&self) -> Result<Machine, Failure> {
+    pub fn detect_machine(&self) -> Result<Machine, Failure> {
         Ok(match self.cpu {
             Some(cpu) => Machine::detect_on(cpu)?,
             None => Machine::detect(),
@@ -89,7 +89,7 @@ impl Common {
     }
 
     /// The first option that was given and that only a measurement makes use of.
-    pub fn measuring(&self) -> Option<&'static str> {
+    pub fn first_measuring_option(&self) -> Option<&'static str> {
         let given = [
             ("--clock", !self.clock.is_empty()),
             ("--cpu", self.cpu.is_some()),
@@ -106,16 +106,17 @@ impl Common {
 }
 
 /// The executors that can be asked for, by their names.
-fn offers() -> impl TypedValueParser<Value = &'static Offer> {
-    let values = executor::ALL.iter().map(|offer| PossibleValue::new(offer.name).help(offer.about));
-    PossibleValuesParser::new(values).map(|name| Offer::named(&name).expect("only these names are possible"))
+fn offer_parser() -> impl TypedValueParser<Value = &'static ExecutorOffer> {
+    let values = executor::EXECUTOR_OFFERS.iter().map(|offer| PossibleValue::new(offer.name).help(offer.about));
+    PossibleValuesParser::new(values)
+        .map(|name| ExecutorOffer::find_by_name(&name).expect("only these names are possible"))
 }
 
 /// The timing method of this name.
 pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
-    Clock::named(name).ok_or_else(|| {
-        let names = clock::ALL.iter().map(|clock| clock.name);
-        let nearest = cyclescope::asm::nearest(&name.to_lowercase(), names);
+    Clock::find_named(name).ok_or_else(|| {
+        let names = clock::ALL_CLOCKS.iter().map(|clock| clock.name);
+        let nearest = cyclescope::asm::nearest_words(&name.to_lowercase(), names);
         let remedy = match nearest.first() {
             Some(nearest) => format!("did you mean {nearest}? `cyclescope --clock list` shows all"),
             None => "`cyclescope --clock list` shows all".to_string(),
@@ -125,12 +126,7 @@ pub fn find_clock(name: &str) -> Result<&'static Clock, Failure> {
 }
 
 /// A snippet. No assembly starts like an option that does not exist.
-pub(super) fn snippet(text: &str) -> Result<String, String> {
-    let option =
-        text.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
-    if option {
-        Err("it is neither assembly nor an option of this command".to_string())
-    } else {
-        Ok(text.to_string())
-    }
+pub(super) fn parse_snippet(text: &str) -> Result<String, String> {
+    let option = text.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if option { Err("it is neither assembly nor an option of this command".to_string()) } else { Ok(text.to_string()) }
 }

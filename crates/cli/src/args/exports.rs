@@ -1,8 +1,8 @@
 //! The options that name files of a format, on each command that has some.
 
 use crate::output::exporter::{ExportOption, Exporter};
-use crate::output::report::Report;
-use crate::output::{FORMATS, Failure};
+use crate::output::report::ResultReport;
+use crate::output::{EXPORTERS, Failure};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::path::{Path, PathBuf};
 
@@ -29,19 +29,19 @@ impl ExportArgs {
     }
 
     /// Fails early where a file could not be written after hours.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.0.iter().try_for_each(|file| file.exporter.check(&file.path))
+    pub fn check_paths(&self) -> Result<(), Failure> {
+        self.0.iter().try_for_each(|file| file.exporter.check_path(&file.path))
     }
 
     /// Makes what has to be there before anything is measured.
-    pub fn prepare(&self) -> Result<(), Failure> {
-        self.0.iter().try_for_each(|file| file.exporter.prepare(&file.path))
+    pub fn prepare_paths(&self) -> Result<(), Failure> {
+        self.0.iter().try_for_each(|file| file.exporter.prepare_path(&file.path))
     }
 
     /// Writes the files of a result: of one that ended early only those that take a part of it.
-    pub fn write(&self, report: &dyn Report, parts: bool) -> Result<(), Failure> {
-        let files = self.0.iter().filter(|file| file.exporter.takes_parts() == parts);
-        files.into_iter().try_for_each(|file| file.exporter.write(report, &file.path))
+    pub fn write_files(&self, report: &dyn ResultReport, parts: bool) -> Result<(), Failure> {
+        let files = self.0.iter().filter(|file| file.exporter.accepts_partial() == parts);
+        files.into_iter().try_for_each(|file| file.exporter.write_report(report, &file.path))
     }
 
     /// Takes out the format whose file is `-`: it is printed instead.
@@ -54,8 +54,8 @@ impl ExportArgs {
 
 impl Args for ExportArgs {
     fn augment_args(command: Command) -> Command {
-        FORMATS.iter().fold(command, |command, exporter| {
-            let Some(option) = exporter.option(command.get_name()) else { return command };
+        EXPORTERS.iter().fold(command, |command, exporter| {
+            let Some(option) = exporter.command_option(command.get_name()) else { return command };
             let ExportOption { value, help, conflicts } = option;
             let arg = Arg::new(exporter.name()).long(exporter.name());
             let arg = arg.value_name(value).value_parser(value_parser!(PathBuf)).help(help);
@@ -75,7 +75,7 @@ impl FromArgMatches for ExportArgs {
             let path = matches.try_get_one::<PathBuf>(exporter.name()).ok()??;
             Some(ExportFile { exporter: *exporter, path: path.clone() })
         };
-        Ok(ExportArgs(FORMATS.iter().filter_map(file).collect()))
+        Ok(ExportArgs(EXPORTERS.iter().filter_map(file).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

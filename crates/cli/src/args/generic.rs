@@ -1,6 +1,6 @@
 //! Options of studies that take nothing but the names of their subjects.
 
-use super::common::Common;
+use super::common::CommonArgs;
 use super::exports::ExportArgs;
 use clap::{ArgMatches, Args, FromArgMatches};
 use cyclescope::study::StudyInfo;
@@ -31,8 +31,8 @@ pub struct GenericArgs {
 }
 
 /// A command line with a command for each of these studies that has no front of its own.
-pub fn with_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Command {
-    let plain = studies.iter().filter(|study| study.plain.is_some());
+pub fn add_study_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Command {
+    let plain = studies.iter().filter(|study| study.generic.is_some());
     plain.fold(command, |command, study| {
         let own = GenericArgs::augment_args(clap::Command::new(study.name));
         command.subcommand(own.about(study.about))
@@ -40,14 +40,14 @@ pub fn with_commands(command: clap::Command, studies: &[StudyInfo]) -> clap::Com
 }
 
 /// The study that was chosen, and its options.
-pub fn chosen(
+pub fn parse_generic_study(
     matches: &ArgMatches,
     studies: &[StudyInfo],
-) -> Result<Option<(StudyInfo, Common, GenericArgs)>, clap::Error> {
+) -> Result<Option<(StudyInfo, CommonArgs, GenericArgs)>, clap::Error> {
     let Some((name, options)) = matches.subcommand() else { return Ok(None) };
-    let Some(study) = studies.iter().find(|study| study.name == name && study.plain.is_some()) else {
+    let Some(study) = studies.iter().find(|study| study.name == name && study.generic.is_some()) else {
         return Ok(None);
     };
-    let (common, args) = (Common::from_arg_matches(options)?, GenericArgs::from_arg_matches(options)?);
+    let (common, args) = (CommonArgs::from_arg_matches(options)?, GenericArgs::from_arg_matches(options)?);
     Ok(Some((*study, common, args)))
 }

@@ -5,8 +5,8 @@ use super::serialized;
 use clap::Args;
 use std::path::PathBuf;
 
-const WHICH: &str = "What to measure";
-const WHERE: &str = "Where results go";
+const SELECTION_HEADING: &str = "What to measure";
+const RESULTS_HEADING: &str = "Where results go";
 
 /// Options of `instr`.
 #[derive(Debug, Clone, Args, serde::Serialize)]
@@ -23,37 +23,37 @@ pub struct InstrArgs {
     #[arg(value_name = "FILTER")]
     pub filters: Vec<String>,
     /// Also measure all forms of these mnemonics
-    #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(help_heading = SELECTION_HEADING, long, value_name = "NAME", value_delimiter = ',')]
     pub mnemonic: Vec<String>,
     /// Keep only forms that need one of these CPUID features, such as avx512bw, and none of those with a `!` before
     /// them, such as '!avx512f'
-    #[arg(help_heading = WHICH, long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(help_heading = SELECTION_HEADING, long, value_name = "NAME", value_delimiter = ',')]
     pub isa: Vec<String>,
     /// Measure all forms of all instructions, which takes minutes
-    #[arg(help_heading = WHICH, long)]
+    #[arg(help_heading = SELECTION_HEADING, long)]
     pub all: bool,
     /// Measure your own list, a CSV file; filters then choose from it
-    #[arg(help_heading = WHICH, long, value_name = "FILE")]
+    #[arg(help_heading = SELECTION_HEADING, long, value_name = "FILE")]
     #[serde(serialize_with = "serialized::optional_path")]
     pub from: Option<PathBuf>,
     /// Measure nothing, and list the forms that would be measured or skipped
-    #[arg(help_heading = WHICH, long, conflicts_with_all = ["out", "resume", "csv", "markdown", "explain"])]
+    #[arg(help_heading = SELECTION_HEADING, long, conflicts_with_all = ["out", "resume", "csv", "markdown", "explain"])]
     #[serde(skip)]
     pub list: bool,
     /// Measure a few forms, and show all programs, their figures and how the row follows from them
-    #[arg(help_heading = WHICH, long, value_name = "CODE",
+    #[arg(help_heading = SELECTION_HEADING, long, value_name = "CODE",
           conflicts_with_all = ["filters", "mnemonic", "all", "out", "resume", "csv", "markdown"])]
     pub explain: Option<String>,
     /// Write the machine's facts and each row, as soon as it is measured, to a new file of JSON lines
-    #[arg(help_heading = WHERE, long, value_name = "FILE", conflicts_with = "resume")]
+    #[arg(help_heading = RESULTS_HEADING, long, value_name = "FILE", conflicts_with = "resume")]
     #[serde(skip)]
     pub out: Option<PathBuf>,
     /// Resume an interrupted survey; options that are given must match the file, the others are read from it
-    #[arg(help_heading = WHERE, long, value_name = "FILE")]
+    #[arg(help_heading = RESULTS_HEADING, long, value_name = "FILE")]
     #[serde(skip)]
     pub resume: Option<PathBuf>,
     /// Files of the table.
-    #[command(flatten, next_help_heading = WHERE)]
+    #[command(flatten, next_help_heading = RESULTS_HEADING)]
     #[serde(skip)]
     pub exports: ExportArgs,
 }

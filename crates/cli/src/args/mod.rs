@@ -25,21 +25,21 @@ mod sweep;
 pub mod template;
 
 pub use ab::AbArgs;
-pub use call::{CallArgs, Contents, Serialize, Value};
-pub use cli::{Cli, Command};
+pub use call::{ArgValue, BufferContents, CallArgs, CallSerialization};
+pub use cli::{Cli, CliCommand};
 pub use clock::ClockArgs;
-pub use common::{Common, find_clock};
+pub use common::{CommonArgs, find_clock};
 pub use compare::CompareArgs;
 pub use evaluate::EvaluateArgs;
 pub use exports::ExportArgs;
 pub use generic::GenericArgs;
 #[cfg(test)]
-pub use generic::{chosen, with_commands};
+pub use generic::{add_study_commands, parse_generic_study};
 pub use instr::InstrArgs;
 pub use invocation::Invocation;
 pub use marker::MarkerArgs;
 pub use points::PointsArgs;
 pub use replay::ReplayArgs;
-pub use run::{Assembler, Cold, RunArgs, Syntax};
-pub use size::{size, with_unit};
-pub use sweep::{Sweep, is_name, is_taken};
+pub use run::{AssemblySyntax, ColdPart, ExternalAssembler, RunArgs};
+pub use size::{format_size, parse_size};
+pub use sweep::{Sweep, is_reserved_name, is_variable_name};

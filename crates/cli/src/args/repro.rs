@@ -3,14 +3,14 @@
 //! It is made of the parsed options themselves. A field of theirs that is skipped when they are serialized says where results go or
 //! what is printed, and is no part of it.
 
-use super::common::Common;
-use super::grammar::grammar;
+use super::common::CommonArgs;
+use super::grammar::build_grammar;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
 /// Options in another order than in the help.
-const ORDER: [&[&str]; 3] = [
+const OPTION_ORDER: [&[&str]; 3] = [
     &[
         "call",
         "versus",
@@ -30,49 +30,50 @@ const ORDER: [&[&str]; 3] = [
     &["quick", "force", "beside", "beside_cpu", "seed"],
 ];
 /// Options behind those of every command.
-const BEHIND: [&str; 1] = ["explain"];
+const BEHIND_COMMON: [&str; 1] = ["explain"];
 /// Arguments that are names, and so need no `--` before them.
-const NAMES: [&str; 2] = ["clocks", "subjects"];
+const NAME_ARGUMENTS: [&str; 2] = ["clocks", "subjects"];
 
 /// The command of this name with these options and this seed.
-pub fn command(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> String {
+pub fn format_repro(name: &str, args: &impl Serialize, common: &CommonArgs, seed: u64) -> String {
     let first = ["cyclescope", name].map(str::to_string);
-    quoted(first.into_iter().chain(words(name, args, common, seed)))
+    quote_words(first.into_iter().chain(collect_words(name, args, common, seed)))
 }
 
 /// What follows the command's name.
-pub fn options(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> String {
-    quoted(words(name, args, common, seed).into_iter())
+pub fn format_repro_options(name: &str, args: &impl Serialize, common: &CommonArgs, seed: u64) -> String {
+    quote_words(collect_words(name, args, common, seed).into_iter())
 }
 
-fn quoted(words: impl Iterator<Item = String>) -> String {
+fn quote_words(words: impl Iterator<Item = String>) -> String {
     // A NUL byte can't come from a command line, so joining can't fail.
     let words: Vec<String> = words.collect();
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
 }
 
-fn words(name: &str, args: &impl Serialize, common: &Common, seed: u64) -> Vec<String> {
-    static GRAMMAR: LazyLock<clap::Command> = LazyLock::new(grammar);
-    let own = GRAMMAR.find_subcommand(name).map_or(Vec::new(), in_order);
-    let (values, common) = (fields(args), fields(&Common { seed: Some(seed), ..common.clone() }));
-    let behind = |arg: &&clap::Arg| BEHIND.contains(&arg.get_id().as_str());
+fn collect_words(name: &str, args: &impl Serialize, common: &CommonArgs, seed: u64) -> Vec<String> {
+    static GRAMMAR: LazyLock<clap::Command> = LazyLock::new(build_grammar);
+    let own = GRAMMAR.find_subcommand(name).map_or(Vec::new(), order_arguments);
+    let (values, common) =
+        (serialize_fields(args), serialize_fields(&CommonArgs { seed: Some(seed), ..common.clone() }));
+    let behind = |arg: &&clap::Arg| BEHIND_COMMON.contains(&arg.get_id().as_str());
     let options = |args: &[&clap::Arg], behind_common: bool| -> Vec<String> {
         let args = args.iter().filter(|arg| !arg.is_positional() && behind(arg) == behind_common);
-        args.flat_map(|arg| option(arg, &values)).collect()
+        args.flat_map(|arg| option_words(arg, &values)).collect()
     };
     let mut words = options(&own, false);
-    words.extend(in_order(&GRAMMAR).iter().flat_map(|arg| option(arg, &common)));
+    words.extend(order_arguments(&GRAMMAR).iter().flat_map(|arg| option_words(arg, &common)));
     words.extend(options(&own, true));
     for arg in own.iter().filter(|arg| arg.is_positional()) {
-        let given = texts(arg, &values);
-        let is_name = NAMES.contains(&arg.get_id().as_str());
+        let given = format_values(arg, &values);
+        let is_name = NAME_ARGUMENTS.contains(&arg.get_id().as_str());
         words.extend((!is_name && !given.is_empty()).then(|| "--".to_string()));
         words.extend(given);
     }
     words
 }
 
-fn fields(args: &impl Serialize) -> Map<String, Value> {
+fn serialize_fields(args: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(args) {
         Ok(Value::Object(fields)) => fields,
         // A command without options.
@@ -81,11 +82,11 @@ fn fields(args: &impl Serialize) -> Map<String, Value> {
 }
 
 /// The arguments of a command: those of [`ORDER`] stand where the first of them does.
-fn in_order(command: &clap::Command) -> Vec<&clap::Arg> {
+fn order_arguments(command: &clap::Command) -> Vec<&clap::Arg> {
     let all: Vec<&clap::Arg> = command.get_arguments().collect();
     let place = |id: &str| {
         let own = all.iter().position(|arg| arg.get_id() == id).unwrap_or(all.len());
-        let group = ORDER.iter().find(|group| group.contains(&id));
+        let group = OPTION_ORDER.iter().find(|group| group.contains(&id));
         let first = group.and_then(|group| all.iter().position(|arg| group.contains(&arg.get_id().as_str())));
         (first.unwrap_or(own), group.and_then(|group| group.iter().position(|other| *other == id)))
     };
@@ -95,12 +96,12 @@ fn in_order(command: &clap::Command) -> Vec<&clap::Arg> {
 }
 
 /// An option with its values; nothing where it was not given.
-fn option(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
+fn option_words(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
     let name = format!("--{}", arg.get_long().unwrap_or_default());
     if values.get(arg.get_id().as_str()) == Some(&Value::Bool(true)) {
         return vec![name];
     }
-    let given = texts(arg, values);
+    let given = format_values(arg, values);
     match arg.get_value_delimiter() {
         Some(delimiter) if !given.is_empty() => vec![name, given.join(&delimiter.to_string())],
         _ => given.into_iter().flat_map(|text| [name.clone(), text]).collect(),
@@ -108,15 +109,15 @@ fn option(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
 }
 
 /// The values of an argument.
-fn texts(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
+fn format_values(arg: &clap::Arg, values: &Map<String, Value>) -> Vec<String> {
     match values.get(arg.get_id().as_str()) {
-        Some(Value::Array(all)) => all.iter().filter_map(text).collect(),
-        Some(value) => text(value).into_iter().collect(),
+        Some(Value::Array(all)) => all.iter().filter_map(format_value).collect(),
+        Some(value) => format_value(value).into_iter().collect(),
         None => Vec::new(),
     }
 }
 
-fn text(value: &Value) -> Option<String> {
+fn format_value(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         // As people write it: 2, and not 2.0.
@@ -129,30 +130,30 @@ fn text(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, CliCommand};
     use clap::Parser;
 
     /// The command, whose options are all known by the names of their fields.
-    fn known(name: &str, args: &impl Serialize, common: &Common) -> String {
-        let grammar = grammar();
+    fn known(name: &str, args: &impl Serialize, common: &CommonArgs) -> String {
+        let grammar = build_grammar();
         let own = grammar.find_subcommand(name).unwrap();
-        for (command, fields) in [(own, fields(args)), (&grammar, fields(common))] {
+        for (command, fields) in [(own, serialize_fields(args)), (&grammar, serialize_fields(common))] {
             let ids: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
             assert!(fields.keys().all(|field| ids.contains(&field.as_str())), "{name}: {fields:?}, {ids:?}");
         }
-        command(name, args, common, 7)
+        format_repro(name, args, common, 7)
     }
 
     fn repro(arguments: &[&str]) -> String {
         let cli = Cli::try_parse_from([&["cyclescope"], arguments].concat()).unwrap();
         match &cli.command {
-            Some(Command::Run(args)) => known("run", args, &cli.common),
-            Some(Command::Evaluate(args)) => known("evaluate", args, &cli.common),
-            Some(Command::Ab(args)) => known("ab", args, &cli.common),
-            Some(Command::Replay(args)) => known("replay", args, &cli.common),
-            Some(Command::Doctor) => known("doctor", &(), &cli.common),
-            Some(Command::Instr(args)) => known("instr", args, &cli.common),
-            Some(Command::Marker(args)) => known("marker", args, &cli.common),
+            Some(CliCommand::Run(args)) => known("run", args, &cli.common),
+            Some(CliCommand::Evaluate(args)) => known("evaluate", args, &cli.common),
+            Some(CliCommand::Ab(args)) => known("ab", args, &cli.common),
+            Some(CliCommand::Replay(args)) => known("replay", args, &cli.common),
+            Some(CliCommand::Doctor) => known("doctor", &(), &cli.common),
+            Some(CliCommand::Instr(args)) => known("instr", args, &cli.common),
+            Some(CliCommand::Marker(args)) => known("marker", args, &cli.common),
             other => panic!("{other:?} is no run"),
         }
     }
@@ -161,18 +162,7 @@ mod tests {
     fn the_repro_parses_to_the_same_command() {
         let lines = [
             vec!["run", "imul rax, rax; nop"],
-            vec![
-                "run",
-                "--hex",
-                "90",
-                "--interval",
-                "0.5%",
-                "--confidence",
-                "0.99",
-                "--loop",
-                "3",
-                "--quick",
-            ],
+            vec!["run", "--hex", "90", "--interval", "0.5%", "--confidence", "0.99", "--loop", "3", "--quick"],
             vec!["run", "--clock", "rdtscp", "--cold", "code,data", "--init", "mov rax, 1", "it's"],
             vec!["run", "--assembler", "nasm", "-x"],
             vec!["run", "--syntax", "att", "--counts", "incl %eax"],

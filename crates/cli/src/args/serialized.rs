@@ -1,12 +1,12 @@
 //! Values of options as a command line has them.
 
-use cyclescope::executor::Offer;
+use cyclescope::executor::ExecutorOffer;
 use cyclescope::measure::Precision;
 use serde::{Serialize, Serializer};
 use std::path::{Path, PathBuf};
 
 /// An executor, unless it is the default.
-pub(super) fn executor<S: Serializer>(offer: &Option<&'static Offer>, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn executor<S: Serializer>(offer: &Option<&'static ExecutorOffer>, to: S) -> Result<S::Ok, S::Error> {
     offer.filter(|offer| !offer.is_default()).map(|offer| offer.name).serialize(to)
 }
 

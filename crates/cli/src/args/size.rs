@@ -1,7 +1,7 @@
 //! Numbers with a unit.
 
 /// A whole number, which K, M or G at its end multiplies by 2^10, 2^20 or 2^30.
-pub fn size(text: &str) -> Option<u64> {
+pub fn parse_size(text: &str) -> Option<u64> {
     let units = [("K", 10), ("M", 20), ("G", 30), ("", 0)];
     let (unit, shift) = *units.iter().find(|(unit, _)| text.ends_with(unit)).expect("the last fits all");
     let digits = text.strip_suffix(unit)?;
@@ -11,7 +11,7 @@ pub fn size(text: &str) -> Option<u64> {
 }
 
 /// A number as [`size`] reads it, with the largest unit that divides it.
-pub fn with_unit(number: u64) -> String {
+pub fn format_size(number: u64) -> String {
     let units = [("G", 30), ("M", 20), ("K", 10)];
     match units.iter().find(|(_, shift)| number > 0 && number.is_multiple_of(1 << shift)) {
         Some((unit, shift)) => format!("{}{unit}", number >> shift),
@@ -27,10 +27,10 @@ mod tests {
     fn units_are_powers_of_two() {
         let numbers = [0, 1000, 1 << 10, 1536, 3 << 20, 1 << 30];
         let texts = ["0", "1000", "1K", "1536", "3M", "1G"];
-        assert_eq!(numbers.map(with_unit), texts);
-        assert_eq!(texts.map(size), numbers.map(Some));
+        assert_eq!(numbers.map(format_size), texts);
+        assert_eq!(texts.map(parse_size), numbers.map(Some));
         for wrong in ["", "K", "+1", "-1", "1.5K", "1k", "1T", "99999999999G"] {
-            assert_eq!(size(wrong), None, "{wrong}");
+            assert_eq!(parse_size(wrong), None, "{wrong}");
         }
     }
 }

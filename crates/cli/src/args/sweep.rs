@@ -1,6 +1,6 @@
 //! The values of a sweep: `N=64..1M*2`, `N=0..100+20`, `N=64,100,4K`.
 
-use super::size::size;
+use super::size::parse_size;
 use std::str::FromStr;
 
 /// A variable and its values.
@@ -17,20 +17,18 @@ pub struct Sweep {
 /// Values at most.
 const VALUES_MOST: usize = 10_000;
 /// A list whose values reach over more than this factor is drawn as if it were geometric.
-const LINEAR_MOST: u64 = 16;
+const LINEAR_RATIO_MOST: u64 = 16;
 /// Names that mean something else in a snippet or after --arg: masks, decorations, encodings, words.
-const TAKEN: [&str; 8] = ["z", "sae", "vex", "vex3", "evex", "rex", "buffer", "size"];
+const RESERVED_NAMES: [&str; 8] = ["z", "sae", "vex", "vex3", "evex", "rex", "buffer", "size"];
 
 /// Whether a word in braces is part of assembly.
-pub fn is_taken(name: &str) -> bool {
-    let mask = name
-        .strip_prefix(['k', 'K'])
-        .is_some_and(|rest| rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit());
-    mask || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(name))
+pub fn is_reserved_name(name: &str) -> bool {
+    let mask = name.strip_prefix(['k', 'K']).is_some_and(|rest| rest.len() == 1 && rest.as_bytes()[0].is_ascii_digit());
+    mask || RESERVED_NAMES.iter().any(|taken| taken.eq_ignore_ascii_case(name))
 }
 
 /// Whether a word can be the name of a variable.
-pub fn is_name(text: &str) -> bool {
+pub fn is_variable_name(text: &str) -> bool {
     let mut letters = text.chars();
     letters.next().is_some_and(|first| first.is_ascii_alphabetic())
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
@@ -43,23 +41,23 @@ impl FromStr for Sweep {
         let form = "write a name and its values, as in N=64..1M*2, N=0..100+20 or N=64,100,4K";
         let (variable, values) = text.split_once('=').ok_or(form)?;
         let variable = variable.trim();
-        if !is_name(variable) {
+        if !is_variable_name(variable) {
             return Err(form.to_string());
         }
-        if is_taken(variable) {
+        if is_reserved_name(variable) {
             return Err(format!("{{{variable}}} means something else already; take another name, such as N"));
         }
-        let parts: Vec<Part> = values.split(',').map(str::parse).collect::<Result<_, _>>()?;
+        let parts: Vec<SweepPart> = values.split(',').map(str::parse).collect::<Result<_, _>>()?;
         let mut all = Vec::new();
         for part in &parts {
-            part.add_to(&mut all)?;
+            part.push_values(&mut all)?;
         }
         all.sort_unstable();
         all.dedup();
         let (first, last) = (all[0], all[all.len() - 1]);
-        let ratios = parts.iter().any(|part| matches!(part, Part::Factor(..)));
-        let steps = parts.iter().any(|part| matches!(part, Part::Step(..)));
-        let wide = !steps && last / LINEAR_MOST > first;
+        let ratios = parts.iter().any(|part| matches!(part, SweepPart::Factor(..)));
+        let steps = parts.iter().any(|part| matches!(part, SweepPart::Step(..)));
+        let wide = !steps && last / LINEAR_RATIO_MOST > first;
         let variable = variable.to_string();
         Ok(Sweep { variable, values: all, is_geometric: first > 0 && (ratios || wide) })
     }
@@ -67,7 +65,7 @@ impl FromStr for Sweep {
 
 /// Values between two commas.
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum SweepPart {
     One(u64),
     /// From, to, and the factor.
     Factor(u64, u64, f64),
@@ -75,15 +73,15 @@ enum Part {
     Step(u64, u64, u64),
 }
 
-impl FromStr for Part {
+impl FromStr for SweepPart {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Part, String> {
+    fn from_str(text: &str) -> Result<SweepPart, String> {
         let number = |text: &str| {
             let expected = format!("`{}` is no whole number, such as 100, 64K or 1M", text.trim());
-            size(text.trim()).filter(|number| *number <= EXACT).ok_or(expected)
+            parse_size(text.trim()).filter(|number| *number <= EXACT_MOST).ok_or(expected)
         };
-        let Some((from, rest)) = text.split_once("..") else { return Ok(Part::One(number(text)?)) };
+        let Some((from, rest)) = text.split_once("..") else { return Ok(SweepPart::One(number(text)?)) };
         let (to, by) = match rest.find(['*', '+']) {
             Some(at) => (&rest[..at], Some((rest.as_bytes()[at], &rest[at + 1..]))),
             None => (rest, None),
@@ -93,20 +91,17 @@ impl FromStr for Part {
             return Err(format!("the range {from}..{to} is empty; write the smaller number first"));
         }
         match by {
-            None => Ok(Part::Step(from, to, 1)),
+            None => Ok(SweepPart::Step(from, to, 1)),
             Some((b'+', step)) => match number(step)? {
                 0 => Err("the step is 0; write one of 1 or more, as in 0..100+20".to_string()),
-                step => Ok(Part::Step(from, to, step)),
+                step => Ok(SweepPart::Step(from, to, step)),
             },
             Some((_, factor)) => {
-                let known =
-                    factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 1.0);
-                let factor =
-                    known.ok_or("the factor is not above 1; write one such as 2 or 1.5, as in 64..1M*2")?;
+                let known = factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 1.0);
+                let factor = known.ok_or("the factor is not above 1; write one such as 2 or 1.5, as in 64..1M*2")?;
                 match from {
-                    0 => Err("multiples of 0 are 0; begin at 1 or more, or write a step, as in 0..100+20"
-                        .to_string()),
-                    _ => Ok(Part::Factor(from, to, factor)),
+                    0 => Err("multiples of 0 are 0; begin at 1 or more, or write a step, as in 0..100+20".to_string()),
+                    _ => Ok(SweepPart::Factor(from, to, factor)),
                 }
             }
         }
@@ -114,10 +109,10 @@ impl FromStr for Part {
 }
 
 /// Larger whole numbers are not exact as floating point numbers.
-const EXACT: u64 = 1 << 53;
+const EXACT_MOST: u64 = 1 << 53;
 
-impl Part {
-    fn add_to(self, all: &mut Vec<u64>) -> Result<(), String> {
+impl SweepPart {
+    fn push_values(self, all: &mut Vec<u64>) -> Result<(), String> {
         let mut add = |value: u64| match all.len() < VALUES_MOST {
             true => {
                 all.push(value);
@@ -126,9 +121,9 @@ impl Part {
             false => Err(format!("these are more than {VALUES_MOST} values; take a larger step or factor")),
         };
         match self {
-            Part::One(value) => add(value),
-            Part::Step(from, to, step) => (from..=to).step_by(step as usize).try_for_each(add),
-            Part::Factor(from, to, factor) => {
+            SweepPart::One(value) => add(value),
+            SweepPart::Step(from, to, step) => (from..=to).step_by(step as usize).try_for_each(add),
+            SweepPart::Factor(from, to, factor) => {
                 let values = (0..).map(|power| (from as f64 * factor.powi(power)).round());
                 // A small factor gives the same whole number several times.
                 let mut last = None;

@@ -3,16 +3,16 @@
 //! What is in braces is the variable, or the variable, one of `+`, `-`, `*` and `/`, and a whole number. Other names in braces
 //! are misspelt ones, but for those that assembly has, such as `{k1}` and `{z}`; `{ x }` with blanks stays as it is.
 
-use crate::args::{Sweep, is_name, is_taken, size};
+use crate::args::{Sweep, is_reserved_name, is_variable_name, parse_size};
 use crate::output::Failure;
 use std::ffi::OsString;
 
 /// Options that take a number, and so the variable without braces too.
-const NUMBERS: [&str; 7] = ["--buffer", "--stack", "--arg", "--loop", "--unroll", "--warm-up", "--samples"];
+const NUMBER_OPTIONS: [&str; 7] = ["--buffer", "--stack", "--arg", "--loop", "--unroll", "--warm-up", "--samples"];
 
 /// A variable and one of its values.
 #[derive(Debug, Clone, Copy)]
-pub struct Value<'a> {
+pub struct SweepValue<'a> {
     /// The variable.
     pub variable: &'a str,
     /// Its value.
@@ -21,23 +21,23 @@ pub struct Value<'a> {
 
 /// A text with a value in the place of its variable, and whether the variable was in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledText {
     /// The text.
     pub text: String,
     /// Whether the variable was in it.
     pub is_changed: bool,
 }
 
-impl Value<'_> {
+impl SweepValue<'_> {
     /// Puts the value into a text.
-    pub fn fill(self, text: &str) -> Result<Filled, Failure> {
-        let mut filled = Filled { text: String::new(), is_changed: false };
+    pub fn fill_text(self, text: &str) -> Result<FilledText, Failure> {
+        let mut filled = FilledText { text: String::new(), is_changed: false };
         let mut rest = text;
         while let Some(begin) = rest.find('{') {
             let (before, braced) = rest.split_at(begin);
             filled.text.push_str(before);
             let inner = braced[1..].find('}').map(|end| &braced[1..=end]);
-            let number = inner.map(|inner| self.number(inner)).transpose()?.flatten();
+            let number = inner.map(|inner| self.evaluate_braces(inner)).transpose()?.flatten();
             match (inner, number) {
                 (Some(inner), Some(number)) => {
                     filled.text.push_str(&number.to_string());
@@ -55,13 +55,13 @@ impl Value<'_> {
     }
 
     /// The number that stands for what is in braces; none where that is no variable.
-    fn number(self, inner: &str) -> Result<Option<u64>, Failure> {
+    fn evaluate_braces(self, inner: &str) -> Result<Option<u64>, Failure> {
         let (name, by) = match inner.find(['+', '-', '*', '/']) {
             Some(at) => (&inner[..at], Some((inner.as_bytes()[at], &inner[at + 1..]))),
             None => (inner, None),
         };
-        let operand = by.map(|(_, number)| size(number));
-        if !is_name(name) || is_taken(name) || operand == Some(None) && name != self.variable {
+        let operand = by.map(|(_, number)| parse_size(number));
+        if !is_variable_name(name) || is_reserved_name(name) || operand == Some(None) && name != self.variable {
             return Ok(None);
         }
         let variable = self.variable;
@@ -107,17 +107,16 @@ impl Value<'_> {
                 continue;
             };
             let (option, rest) = match text.split_once('=') {
-                Some((option, rest)) if NUMBERS.contains(&option) => (Some(option), rest),
+                Some((option, rest)) if NUMBER_OPTIONS.contains(&option) => (Some(option), rest),
                 _ => (None, text),
             };
-            let number = option.or(before).is_some_and(|option| NUMBERS.contains(&option));
+            let number = option.or(before).is_some_and(|option| NUMBER_OPTIONS.contains(&option));
             let found = match number && rest == self.variable {
-                true => Filled { text: self.value.to_string(), is_changed: true },
-                false => self.fill(rest)?,
+                true => FilledText { text: self.value.to_string(), is_changed: true },
+                false => self.fill_text(rest)?,
             };
             is_changed |= found.is_changed;
-            filled
-                .push(option.map_or(found.text.clone(), |option| format!("{option}={}", found.text)).into());
+            filled.push(option.map_or(found.text.clone(), |option| format!("{option}={}", found.text)).into());
         }
         Ok((filled, is_changed))
     }
@@ -125,16 +124,15 @@ impl Value<'_> {
 
 /// The words of a command with the first value of its sweep in them, so that they can be parsed; as they are where it has no
 /// sweep.
-pub fn with_first_value(words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-    let Some(sweep) = sweep_of(&words)? else { return Ok(words) };
-    let first = Value { variable: &sweep.variable, value: sweep.values[0] };
+pub fn fill_first_value(words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let Some(sweep) = find_sweep(&words)? else { return Ok(words) };
+    let first = SweepValue { variable: &sweep.variable, value: sweep.values[0] };
     Ok(first.fill_words(&words)?.0)
 }
 
 /// The sweep that the words of `run` name.
-fn sweep_of(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
-    let mut words =
-        words.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
+fn find_sweep(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
+    let mut words = words.iter().map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
     if !words.any(|word| word == "run") {
         return Ok(None);
     }
@@ -152,52 +150,47 @@ fn sweep_of(words: &[OsString]) -> Result<Option<Sweep>, Failure> {
     // A missing value is for the parser of options to tell.
     let parsed = text.map(|text| text.parse::<Sweep>().map_err(|expected| (text, expected)));
     parsed.transpose().map_err(|(text, expected)| {
-        Failure::usage(
-            format!("--sweep '{text}' names no values: {expected}"),
-            Some("see cyclescope run --help"),
-        )
+        Failure::usage(format!("--sweep '{text}' names no values: {expected}"), Some("see cyclescope run --help"))
     })
 }
 
 /// A name in braces that no assembly has, where a sweep would put a value.
-pub fn variable_in(text: &str) -> Option<&str> {
+pub fn find_variable(text: &str) -> Option<&str> {
     let inside = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(inner, _)| inner);
-    inside.filter(|inner| !is_taken(inner)).find(|inner| {
+    inside.filter(|inner| !is_reserved_name(inner)).find(|inner| {
         let name = inner.split(['+', '-', '*', '/']).next().unwrap_or_default();
-        is_name(name) && (name == *inner || inner.ends_with(|last: char| last.is_ascii_digit()))
+        is_variable_name(name) && (name == *inner || inner.ends_with(|last: char| last.is_ascii_digit()))
     })
 }
 
 /// What helps where a variable stands without a sweep.
-pub fn without_sweep(variable: &str) -> String {
+pub fn sweep_remedy(variable: &str) -> String {
     format!("{{{variable}}} has a value with --sweep, as in --sweep 'N=64..1M*2'")
 }
 
 /// The failure for the value of an option with a variable in braces, where no sweep names it.
-pub fn unswept(option: &str, value: &str) -> Option<Failure> {
-    let variable = variable_in(value)?;
+pub fn unswept_failure(option: &str, value: &str) -> Option<Failure> {
+    let variable = find_variable(value)?;
     let option = option.split(' ').next().unwrap_or_default();
-    Some(Failure::usage(format!("{option} takes no `{value}`"), Some(&without_sweep(variable))))
+    Some(Failure::usage(format!("{option} takes no `{value}`"), Some(&sweep_remedy(variable))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const N: Value = Value { variable: "N", value: 128 };
+    const N: SweepValue = SweepValue { variable: "N", value: 128 };
 
     fn filled(text: &str) -> String {
-        N.fill(text).unwrap().text
+        N.fill_text(text).unwrap().text
     }
 
     #[test]
     fn the_variable_and_one_operation_have_a_value() {
         assert_eq!(filled("mov rax, {N}; add rbx, {N*8}"), "mov rax, 128; add rbx, 1024");
         assert_eq!(filled("{N/64} {N+1} {N-1} {N*1K}{N}"), "2 129 127 131072128");
-        for as_it_is in
-            ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"]
-        {
-            assert_eq!(N.fill(as_it_is).unwrap(), Filled { text: as_it_is.to_string(), is_changed: false });
+        for as_it_is in ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"] {
+            assert_eq!(N.fill_text(as_it_is).unwrap(), FilledText { text: as_it_is.to_string(), is_changed: false });
         }
         assert_eq!(filled("{{N}}"), "{128}");
         for (wrong, says) in [
@@ -209,7 +202,7 @@ mod tests {
             ("{N*}", "is no number"),
             ("{N*M}", "is no number"),
         ] {
-            let failure = N.fill(wrong).unwrap_err();
+            let failure = N.fill_text(wrong).unwrap_err();
             assert!(failure.text().contains(says), "{wrong}: {failure:?}");
         }
     }
@@ -222,23 +215,17 @@ mod tests {
         assert!(is_changed);
         assert_eq!(found, words("run --sweep N=1 --buffer 128 --loop=128 --arg=64 --call N x=128"));
         assert!(!N.fill_words(&words("run --sweep N=1 nop")).unwrap().1);
-        assert_eq!(
-            with_first_value(words("run --sweep=N=5,7 --arg N")).unwrap(),
-            words("run --sweep=N=5,7 --arg 5")
-        );
+        assert_eq!(fill_first_value(words("run --sweep=N=5,7 --arg N")).unwrap(), words("run --sweep=N=5,7 --arg 5"));
         for as_it_is in ["run --arg {N}", "run -- --sweep N=1 {N}", "instr --sweep N=1 {N}"] {
-            assert_eq!(with_first_value(words(as_it_is)).unwrap(), words(as_it_is));
+            assert_eq!(fill_first_value(words(as_it_is)).unwrap(), words(as_it_is));
         }
-        assert!(with_first_value(words("run --sweep N=5..1 nop")).is_err());
+        assert!(fill_first_value(words("run --sweep N=5..1 nop")).is_err());
     }
 
     #[test]
     fn a_variable_without_a_sweep_is_found() {
-        assert_eq!(variable_in("mov rax, {N*8}"), Some("N*8"));
-        assert_eq!(variable_in("{z} {size}"), None);
-        assert_eq!(
-            variable_in("vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}; vaddps zmm0, zmm1, zmm2, {rn-sae}"),
-            None
-        );
+        assert_eq!(find_variable("mov rax, {N*8}"), Some("N*8"));
+        assert_eq!(find_variable("{z} {size}"), None);
+        assert_eq!(find_variable("vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}; vaddps zmm0, zmm1, zmm2, {rn-sae}"), None);
     }
 }

@@ -1,8 +1,8 @@
 //! The compilers of C and C++ that the environment names.
 
 use crate::output::Failure;
-use crate::process::tool;
-use cyclescope::input::{self, Kind};
+use crate::process::external_tool;
+use cyclescope::input::{self, InputKind};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,16 +14,16 @@ pub struct Compiler {
 
 impl Compiler {
     /// That of C.
-    pub fn c() -> Compiler {
-        Compiler::named("CC", "cc")
+    pub fn c_compiler() -> Compiler {
+        Compiler::from_variable("CC", "cc")
     }
 
     /// That of C++.
-    pub fn cxx() -> Compiler {
-        Compiler::named("CXX", "c++")
+    pub fn cxx_compiler() -> Compiler {
+        Compiler::from_variable("CXX", "c++")
     }
 
-    fn named(variable: &'static str, default: &str) -> Compiler {
+    fn from_variable(variable: &'static str, default: &str) -> Compiler {
         let words = std::env::var(variable).ok().and_then(|words| shlex::split(&words)).unwrap_or_default();
         let words = if words.is_empty() { vec![default.to_string()] } else { words };
         Compiler { variable, words }
@@ -34,19 +34,13 @@ impl Compiler {
         let (name, first) = self.words.split_first().expect("a compiler has a name");
         let mut command = Command::new(name);
         command.args(first).arg("--version");
-        let said = tool::run(command, &format!("compiler {name}"), "");
+        let said = external_tool::run_tool(command, &format!("compiler {name}"), "");
         said.is_ok_and(|said| String::from_utf8_lossy(&said).contains("clang"))
     }
 
     /// Compiles a file; libraries are named behind it. An error is what the compiler said, or why it could not run.
-    pub fn compile(
-        &self,
-        source: &Path,
-        flags: &[String],
-        output: &Path,
-        libraries: &[&str],
-    ) -> Result<(), Failure> {
-        readable(source)?;
+    pub fn compile(&self, source: &Path, flags: &[String], output: &Path, libraries: &[&str]) -> Result<(), Failure> {
+        require_readable(source)?;
         let (name, first) = self.words.split_first().expect("a compiler has a name");
         let mut command = Command::new(name);
         command.args(first);
@@ -54,19 +48,19 @@ impl Compiler {
         let source = if source.is_absolute() { source.to_path_buf() } else { Path::new(".").join(source) };
         command.args(flags).arg("-o").arg(output).arg(source).args(libraries);
         let remedy = format!("install gcc or clang, or name a compiler in ${}", self.variable);
-        tool::run(command, &format!("compiler {name}"), &remedy).map(drop)
+        external_tool::run_tool(command, &format!("compiler {name}"), &remedy).map(drop)
     }
 }
 
 /// These flags, and behind them the words of `--cflags`.
-pub fn flags(first: &[&str], more: Option<&str>) -> Result<Vec<String>, Failure> {
-    let more = shlex::split(more.unwrap_or_default())
-        .ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
+pub fn join_flags(first: &[&str], more: Option<&str>) -> Result<Vec<String>, Failure> {
+    let more =
+        shlex::split(more.unwrap_or_default()).ok_or_else(|| Failure::usage("--cflags has an unclosed quote", None))?;
     Ok(first.iter().map(|flag| flag.to_string()).chain(more).collect())
 }
 
 /// Fails where a compiler could not read the file, or would read without end.
-pub fn readable(source: &Path) -> Result<(), Failure> {
+pub fn require_readable(source: &Path) -> Result<(), Failure> {
     let remedy = "name a regular file that exists and that you may read";
-    input::open(source, Kind::Source).map(drop).map_err(|bad| Failure::input(&bad, remedy))
+    input::open_input(source, InputKind::Source).map(drop).map_err(|bad| Failure::from_input(&bad, remedy))
 }

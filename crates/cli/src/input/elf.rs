@@ -7,45 +7,39 @@
 use crate::input::compiler::{self, Compiler};
 use crate::output::Failure;
 use cyclescope::error::Unavailable;
-use cyclescope::input::{self, Kind};
+use cyclescope::input::{self, InputKind};
 use object::elf::{
-    DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, SHF_ALLOC, SHT_NOTE,
-    STT_FUNC,
+    DF_1_PIE, DT_FLAGS_1, EM_X86_64, ET_DYN, ET_REL, FileHeader64, PT_DYNAMIC, PT_TLS, SHF_ALLOC, SHT_NOTE, STT_FUNC,
 };
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
 
-type File<'a> = ElfFile64<'a, Endianness>;
+type NativeElf<'a> = ElfFile64<'a, Endianness>;
 
 /// The first bytes of an archive.
-const ARCHIVE: &[u8] = b"!<arch>\n";
+const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
 /// What the name of a C++ symbol begins with, behind the end of another name.
-const MANGLED: &[u8] = b"\0_Z";
+const MANGLED_START: &[u8] = b"\0_Z";
 
 /// A library that has these functions of a file: itself, or one that is made at `output`, with these words for the linker.
-pub fn library(
-    file: &Path,
-    functions: &[&str],
-    words: Option<&str>,
-    output: PathBuf,
-) -> Result<PathBuf, Failure> {
-    let image = read(file)?;
-    if image.starts_with(ARCHIVE) {
-        return link(file, &image, functions, words, output);
+pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output: PathBuf) -> Result<PathBuf, Failure> {
+    let image = read_machine_code(file)?;
+    if image.starts_with(ARCHIVE_MAGIC) {
+        return link_library(file, &image, functions, words, output);
     }
     let foreign = || {
         let text = format!("{} has no machine code of x86-64 in ELF format", file.display());
         Failure::usage(text, Some("name an executable, an object file, an archive or a shared library"))
     };
-    let parsed = File::parse(&*image).map_err(|_| foreign())?;
+    let parsed = NativeElf::parse(&*image).map_err(|_| foreign())?;
     let header = parsed.elf_header();
     if header.e_machine(parsed.endian()) != EM_X86_64 {
         return Err(foreign());
     }
     match header.e_type(parsed.endian()) {
-        ET_REL => link(file, &image, functions, words, output),
-        ET_DYN => loadable(file, &parsed, &image, output),
+        ET_REL => link_library(file, &image, functions, words, output),
+        ET_DYN => make_loadable(file, &parsed, &image, output),
         _ => Err(Failure::from(Unavailable {
             what: format!("a function in {}", file.display()),
             why: "the program runs at fixed addresses, and can't be loaded into another process".to_string(),
@@ -56,21 +50,21 @@ pub fn library(
 }
 
 /// The bytes of a file of machine code.
-pub fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+pub fn read_machine_code(file: &Path) -> Result<Vec<u8>, Failure> {
     let remedy = "name an executable, an object file, an archive or a shared library that you may read; what is longer may \
                   be stripped of its debug information";
-    input::read(file, Kind::Code).map_err(|bad| Failure::input(&bad, remedy))
+    input::read_input(file, InputKind::Code).map_err(|bad| Failure::from_input(&bad, remedy))
 }
 
 /// What a library brings into memory, and its file where it can't be read as one. It says nothing of debug information, which names
 /// the folder of a compilation, nor of the linker's number for the whole file.
-pub fn loaded(library: &Path) -> Vec<u8> {
+pub fn read_loaded_bytes(library: &Path) -> Vec<u8> {
     // One that can't be read is told of when it is loaded.
-    memory(read(library).unwrap_or_default())
+    allocated_contents(read_machine_code(library).unwrap_or_default())
 }
 
-fn memory(image: Vec<u8>) -> Vec<u8> {
-    let Ok(file) = File::parse(&*image) else { return image };
+fn allocated_contents(image: Vec<u8>) -> Vec<u8> {
+    let Ok(file) = NativeElf::parse(&*image) else { return image };
     let allocated = file.sections().filter(|section| {
         let header = section.elf_section_header();
         header.sh_flags(file.endian()).contains(SHF_ALLOC) && header.sh_type(file.endian()) != SHT_NOTE
@@ -81,28 +75,28 @@ fn memory(image: Vec<u8>) -> Vec<u8> {
 
 /// Links an object, or the members of an archive that these functions need. What it refers to itself stays inside, so that
 /// objects that were compiled for an executable of any address can be linked too.
-fn link(
+fn link_library(
     file: &Path,
     image: &[u8],
     functions: &[&str],
     words: Option<&str>,
     output: PathBuf,
 ) -> Result<PathBuf, Failure> {
-    let plus_plus = image.windows(MANGLED.len()).any(|bytes| bytes == MANGLED);
-    let compiler = if plus_plus { Compiler::cxx() } else { Compiler::c() };
-    let mut flags = compiler::flags(&["-shared", "-Wl,-Bsymbolic"], None)?;
+    let plus_plus = image.windows(MANGLED_START.len()).any(|bytes| bytes == MANGLED_START);
+    let compiler = if plus_plus { Compiler::cxx_compiler() } else { Compiler::c_compiler() };
+    let mut flags = compiler::join_flags(&["-shared", "-Wl,-Bsymbolic"], None)?;
     flags.extend(functions.iter().map(|function| format!("-Wl,--undefined={function}")));
-    let words = compiler::flags(&[], words)?;
+    let words = compiler::join_flags(&[], words)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     compiler.compile(file, &flags, &output, &words)?;
     Ok(output)
 }
 
 /// The file, or a copy of it that is not marked as an executable.
-fn loadable(file: &Path, parsed: &File, image: &[u8], output: PathBuf) -> Result<PathBuf, Failure> {
+fn make_loadable(file: &Path, parsed: &NativeElf, image: &[u8], output: PathBuf) -> Result<PathBuf, Failure> {
     let endian = parsed.endian();
     let segments = || parsed.elf_program_headers().iter();
-    let Some((at, flags)) = segments().find_map(|segment| marks(segment, endian, image)) else {
+    let Some((at, flags)) = segments().find_map(|segment| find_pie_flags(segment, endian, image)) else {
         return Ok(file.to_path_buf());
     };
     if segments().any(|segment| segment.p_type(endian) == PT_TLS) {
@@ -121,7 +115,7 @@ fn loadable(file: &Path, parsed: &File, image: &[u8], output: PathBuf) -> Result
 }
 
 /// The place and the value of an executable's flags in a file.
-fn marks(
+fn find_pie_flags(
     segment: &<FileHeader64<Endianness> as FileHeader>::ProgramHeader,
     endian: Endianness,
     image: &[u8],
@@ -142,20 +136,15 @@ fn marks(
 /// # Errors
 ///
 /// Where several functions have this name.
-pub fn hidden(image: &[u8], name: &str) -> Result<Option<u64>, Failure> {
-    let Ok(file) = File::parse(image) else { return Ok(None) };
-    let named =
-        |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok(name);
+pub fn find_hidden_function(image: &[u8], name: &str) -> Result<Option<u64>, Failure> {
+    let Ok(file) = NativeElf::parse(image) else { return Ok(None) };
+    let named = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.is_definition() && symbol.name() == Ok(name);
     if file.dynamic_symbols().any(|symbol| named(&symbol)) {
         return Ok(None);
     }
-    let is_function =
-        |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.elf_symbol().st_type() == STT_FUNC;
-    let found: Vec<u64> = file
-        .symbols()
-        .filter(|symbol| named(symbol) && is_function(symbol))
-        .map(|symbol| symbol.address())
-        .collect();
+    let is_function = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| symbol.elf_symbol().st_type() == STT_FUNC;
+    let found: Vec<u64> =
+        file.symbols().filter(|symbol| named(symbol) && is_function(symbol)).map(|symbol| symbol.address()).collect();
     match found.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some(*one)),
@@ -169,32 +158,30 @@ pub fn hidden(image: &[u8], name: &str) -> Result<Option<u64>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_fuzz::{Shape, fuzz};
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
     use std::process::Command;
 
     #[test]
     fn any_file_is_answered() {
         let folder = tempfile::tempdir().expect("a folder");
         let source = folder.path().join("f.c");
-        std::fs::write(&source, "static int f(void) { return 1; }\nint main(void) { return f(); }\n")
-            .expect("a file");
+        std::fs::write(&source, "static int f(void) { return 1; }\nint main(void) { return f(); }\n").expect("a file");
         let made = |words: &[&str], name: &str| {
             let output = folder.path().join(name);
             let status = Command::new("cc").args(words).arg("-o").arg(&output).arg(&source).status();
             status.is_ok_and(|status| status.success()).then(|| std::fs::read(output).expect("a file"))
         };
-        let seeds =
-            [made(&["-fPIE", "-pie"], "pie"), made(&["-fPIC", "-shared", "-O0"], "so"), made(&["-c"], "o")];
+        let seeds = [made(&["-fPIE", "-pie"], "pie"), made(&["-fPIC", "-shared", "-O0"], "so"), made(&["-c"], "o")];
         let seeds: Vec<Vec<u8>> = seeds.into_iter().flatten().collect();
         if seeds.is_empty() {
-            return cyclescope_skipped::skipped("no compiler makes a file here");
+            return cyclescope_skipped::report_skipped("no compiler makes a file here");
         }
         let output = folder.path().join("copy");
-        fuzz("machine_code", Shape::Bytes, &seeds, |bytes| {
-            let _ = hidden(bytes, "f");
-            let _ = memory(bytes.to_vec());
-            if let Ok(parsed) = File::parse(bytes) {
-                let _ = loadable(Path::new("f"), &parsed, bytes, output.clone());
+        fuzz_reader("machine_code", InputShape::Bytes, &seeds, |bytes| {
+            let _ = find_hidden_function(bytes, "f");
+            let _ = allocated_contents(bytes.to_vec());
+            if let Ok(parsed) = NativeElf::parse(bytes) {
+                let _ = make_loadable(Path::new("f"), &parsed, bytes, output.clone());
             }
         });
     }

@@ -1,14 +1,14 @@
 //! Functions of libraries: loaded, called by a snippet, the cost of the call excluded.
 
-use crate::input::calling::{Calling, Empty, Instance};
+use crate::input::call_parameters::{CallParameters, EmptyFunctions, FunctionInstance};
 use crate::input::elf;
 use crate::output::Failure;
 use cyclescope::asm::Listing;
-use cyclescope::error::{Cause, RunError};
+use cyclescope::error::{FaultCause, RunError};
 use cyclescope::executor::FaultReport;
 use cyclescope::random::Random;
-use cyclescope::record::Serialized;
-use cyclescope::study::run::Subject;
+use cyclescope::record::SerializedBy;
+use cyclescope::study::run::RunSubject;
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -17,34 +17,34 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A function in a library that this process has loaded, and so every process forked from it has.
-pub struct Function {
+pub struct LibraryFunction {
     /// Itself in each copy of the library, and what is beside it.
-    instances: Vec<Instance>,
+    instances: Vec<FunctionInstance>,
     text: String,
 }
 
 /// Copies of a library that are loaded.
-const INSTANCES: usize = 16;
-impl Function {
+const COPIES_MOST: usize = 16;
+impl LibraryFunction {
     /// Loads a library, whose source is this file, into this process and finds the function of this name, and the one that
     /// runs before it.
-    pub fn load(library: &Path, source: &Path, name: &str, setup: Option<&str>) -> Result<Function, Failure> {
+    pub fn load(library: &Path, source: &Path, name: &str, setup: Option<&str>) -> Result<LibraryFunction, Failure> {
         let addresses = {
-            let _aside = StdoutAside::new();
-            addresses(library, source, [Some(name), setup])?
+            let _aside = StdoutRedirect::new();
+            find_addresses(library, source, [Some(name), setup])?
         };
         let text = format!("{name} of {}", source.display());
         let beside = |[function, setup]: [Option<u64>; 2]| {
             let function = function.expect("a function has a name");
-            Ok(Instance { function, setup, empty: empty_functions(function)? })
+            Ok(FunctionInstance { function, setup, empty: map_empty_functions(function)? })
         };
-        Ok(Function { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
+        Ok(LibraryFunction { instances: addresses.into_iter().map(beside).collect::<Result<_, Failure>>()?, text })
     }
 
     /// Calls of the function with its arguments that wait for this, and of a function that does nothing in the same way, for
     /// each address of the function.
-    pub fn subject(&self, with: &Calling, serialized: Option<Serialized>) -> Subject {
-        with.subject(&self.instances, &self.text, serialized)
+    pub fn build_subject(&self, with: &CallParameters, serialized: Option<SerializedBy>) -> RunSubject {
+        with.build_subject(&self.instances, &self.text, serialized)
     }
 }
 
@@ -59,7 +59,7 @@ impl Function {
 /// movq xmm0, rdi
 /// ret
 /// ```
-fn empty_functions(address: u64) -> Result<Empty, Failure> {
+fn map_empty_functions(address: u64) -> Result<EmptyFunctions, Failure> {
     const PAGE: usize = 4096;
     const CODE: [&[u8]; 3] = [&[0xc3], &[0x48, 0x89, 0xf8, 0xc3], &[0x66, 0x48, 0x0f, 0x6e, 0xc7, 0xc3]];
     // The last one may go beyond its page.
@@ -84,24 +84,23 @@ fn empty_functions(address: u64) -> Result<Empty, Failure> {
         if libc::mprotect(pages, BYTES, libc::PROT_READ | libc::PROT_EXEC) != 0 {
             return Err(failed());
         }
-        Ok(Empty { returns, identity, float_identity })
+        Ok(EmptyFunctions { returns, identity, float_identity })
     }
 }
 
 /// A fault with the place in a library, where it was outside of all programs.
-pub fn located(error: RunError, report: Option<&FaultReport>) -> RunError {
-    let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report)
-    else {
+pub fn locate_fault(error: RunError, report: Option<&FaultReport>) -> RunError {
+    let (RunError::Fault { signal, address, instruction: None, cause }, Some(report)) = (&error, report) else {
         return error;
     };
-    let (mut cause, Some(mut place)) = (*cause, symbol(report.rip)) else { return error };
+    let (mut cause, Some(mut place)) = (*cause, describe_symbol(report.rip)) else { return error };
     if let Some(number) = report.system_call {
         place.push_str(&format!(" (system call {number})"));
-    } else if !matches!(cause, Cause::Fetch | Cause::Trap) {
+    } else if !matches!(cause, FaultCause::Fetch | FaultCause::Trap) {
         // SAFETY: the processor began to execute this instruction, of a library that stays loaded.
-        let listing = unsafe { instruction_at(report.rip) };
+        let listing = unsafe { decode_instruction(report.rip) };
         if let Some(instruction) = listing.instructions().first().filter(|found| !found.is_invalid()) {
-            cause = cause.of_instruction(instruction);
+            cause = cause.refine_by_instruction(instruction);
             place = format!("{} at {place}", listing.text().trim_end());
         }
     }
@@ -113,7 +112,7 @@ pub fn located(error: RunError, report: Option<&FaultReport>) -> RunError {
 /// # Safety
 ///
 /// There is code.
-unsafe fn instruction_at(address: u64) -> Listing {
+unsafe fn decode_instruction(address: u64) -> Listing {
     const PAGE: u64 = 4096;
     // Intel SDM vol. 2, 2.3.11.
     const LONGEST: u64 = 15;
@@ -125,7 +124,7 @@ unsafe fn instruction_at(address: u64) -> Listing {
 }
 
 /// `symbol+0x12 of libm.so.6`
-fn symbol(address: u64) -> Option<String> {
+fn describe_symbol(address: u64) -> Option<String> {
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: the structure lives through the call, which fills it where the address is in a library; its
     // strings live as long as the library is loaded.
@@ -149,22 +148,17 @@ fn symbol(address: u64) -> Option<String> {
 
 /// Addresses of functions: in the library, and in copies of it that the linker loads elsewhere. Where a function and its
 /// data stand moves its cost from one start of a program to the next, so each run has another copy.
-fn addresses(
-    library: &Path,
-    source: &Path,
-    names: [Option<&str>; 2],
-) -> Result<Vec<[Option<u64>; 2]>, Failure> {
-    let image = elf::read(library)?;
-    let hidden = |name: &str| elf::hidden(&image, name);
+fn find_addresses(library: &Path, source: &Path, names: [Option<&str>; 2]) -> Result<Vec<[Option<u64>; 2]>, Failure> {
+    let image = elf::read_machine_code(library)?;
+    let hidden = |name: &str| elf::find_hidden_function(&image, name);
     let [function, setup] = names.map(|name| name.map(hidden).transpose());
     let hidden = [function?.flatten(), setup?.flatten()];
     let all = |library: &Path| {
-        let at =
-            |which: usize| names[which].map(|name| find(library, source, name, hidden[which])).transpose();
+        let at = |which: usize| names[which].map(|name| find_symbol(library, source, name, hidden[which])).transpose();
         Ok::<_, Failure>([at(0)?, at(1)?])
     };
     let mut addresses = vec![all(library)?];
-    while addresses.len() < INSTANCES {
+    while addresses.len() < COPIES_MOST {
         let Some(file) = MemoryFile::new(&image) else { break };
         // A system without /proc, or one that runs no code from memory: the functions stand at one address.
         let Ok(copy) = all(&file.path()) else { break };
@@ -176,18 +170,18 @@ fn addresses(
 
 /// Loads a library and finds a function or constant in it: one that it exports, or one at this address in the library's own
 /// counting.
-pub fn find(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> Result<u64, Failure> {
+pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> Result<u64, Failure> {
     // A bare name would be looked for in the system's folders instead of here.
     let path = std::path::absolute(library).unwrap_or_else(|_| library.to_path_buf());
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| bad_name(source))?;
-    let symbol = CString::new(name).map_err(|_| bad_name(source))?;
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| nul_in_name(source))?;
+    let symbol = CString::new(name).map_err(|_| nul_in_name(source))?;
     // SAFETY: both are NUL-terminated strings. The library's constructors run, in this process, which
     // `isolated` has made for that; it stays loaded as long as the process lives.
     let address = unsafe {
         let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         match hidden {
             _ if handle.is_null() => None,
-            Some(address) => Some(start(handle).map_or(0, |start| start.wrapping_add(address))),
+            Some(address) => Some(load_base(handle).map_or(0, |start| start.wrapping_add(address))),
             None => Some(libc::dlsym(handle, symbol.as_ptr()) as u64),
         }
     };
@@ -199,12 +193,11 @@ pub fn find(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> R
         }
         Some(address) => Ok(address),
         None => {
-            let why = linker_error();
-            let remedy =
-                "name what has it: with --elf and an object or archive by --cflags, such as --cflags -lm";
+            let why = take_linker_error();
+            let remedy = "name what has it: with --elf and an object or archive by --cflags, such as --cflags -lm";
             let remedy = why.contains("undefined symbol").then_some(remedy);
             Err(Failure::usage(format!("the library can't be loaded: {why}"), remedy)
-                .renamed(&library.to_string_lossy(), &source.to_string_lossy()))
+                .replace_in_text(&library.to_string_lossy(), &source.to_string_lossy()))
         }
     }
 }
@@ -214,7 +207,7 @@ pub fn find(library: &Path, source: &Path, name: &str, hidden: Option<u64>) -> R
 /// # Safety
 ///
 /// The handle is of a library that is loaded.
-unsafe fn start(handle: *mut libc::c_void) -> Option<u64> {
+unsafe fn load_base(handle: *mut libc::c_void) -> Option<u64> {
     let mut map: *const u64 = std::ptr::null();
     // SAFETY: the call writes a pointer to `struct link_map`, whose first member is this address (`link.h`); it lives as long
     // as the library is loaded.
@@ -224,11 +217,11 @@ unsafe fn start(handle: *mut libc::c_void) -> Option<u64> {
     }
 }
 
-fn bad_name(library: &Path) -> Failure {
+fn nul_in_name(library: &Path) -> Failure {
     Failure::usage(format!("{} or its function has a NUL byte in its name", library.display()), None)
 }
 
-fn linker_error() -> String {
+fn take_linker_error() -> String {
     // SAFETY: dlerror returns null or a string that lives until the thread's next call of it.
     unsafe {
         let text = libc::dlerror();
@@ -237,23 +230,23 @@ fn linker_error() -> String {
 }
 
 /// While it lives, what foreign code prints goes to stderr: stdout is for results.
-pub struct StdoutAside {
+pub struct StdoutRedirect {
     stdout: libc::c_int,
 }
 
-impl StdoutAside {
+impl StdoutRedirect {
     /// From now on.
-    pub fn new() -> StdoutAside {
+    pub fn new() -> StdoutRedirect {
         // SAFETY: takes and makes file descriptors; the copy is not used by anything else.
         unsafe {
             let stdout = libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3);
             libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
-            StdoutAside { stdout }
+            StdoutRedirect { stdout }
         }
     }
 }
 
-impl Drop for StdoutAside {
+impl Drop for StdoutRedirect {
     fn drop(&mut self) {
         // SAFETY: flushes the C library's streams, which this program does not use itself, and puts the
         // descriptor back.

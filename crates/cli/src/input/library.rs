@@ -1,18 +1,18 @@
 //! The library of a function that is measured: named, or compiled from C or C++ code.
 
-use crate::args::{RunArgs, Serialize};
+use crate::args::{CallSerialization, RunArgs};
 use crate::input::compiler::{self, Compiler};
 use crate::input::elf;
-use crate::input::function::Function;
+use crate::input::function::LibraryFunction;
 use crate::input::region;
 use crate::input::return_type::{self, ReturnType};
 use crate::output::Failure;
-use crate::process::interrupt::Scratch;
+use crate::process::interrupt::ScratchFolder;
 use cyclescope::snippet::Snippet;
 use std::path::{Path, PathBuf};
 
 /// A library with a function to measure, not yet loaded.
-pub struct Library {
+pub struct FunctionLibrary {
     path: PathBuf,
     name: String,
     source: PathBuf,
@@ -21,24 +21,25 @@ pub struct Library {
     /// What the function returns, where it was asked for and could be told.
     pub returned: Option<ReturnType>,
     /// Folder in which the library was compiled.
-    pub folder: Option<Scratch>,
+    pub folder: Option<ScratchFolder>,
 }
 
 /// The default name of a compiled function.
 const DEFAULT_NAME: &str = "f";
 /// The compiled library's file.
-const COMPILED: &str = "function.so";
+const COMPILED_FILE: &str = "function.so";
 /// The file of the library that it is compared with.
-const VERSUS: &str = "versus.so";
+const VERSUS_FILE: &str = "versus.so";
 /// The file with the macros that C code may use.
-const HEADER: &str = "cyclescope_body.h";
+const HEADER_FILE: &str = "cyclescope_body.h";
 /// The files that ask the compiler what a function returns, in C and in C++, and the compiled one.
-const ASKING: [&str; 3] = ["returned.c", "returned.cpp", "returned.so"];
-const FILES: [&str; 6] = [COMPILED, VERSUS, HEADER, ASKING[0], ASKING[1], ASKING[2]];
+const RETURN_TYPE_FILES: [&str; 3] = ["returned.c", "returned.cpp", "returned.so"];
+const SCRATCH_FILES: [&str; 6] =
+    [COMPILED_FILE, VERSUS_FILE, HEADER_FILE, RETURN_TYPE_FILES[0], RETURN_TYPE_FILES[1], RETURN_TYPE_FILES[2]];
 
 /// What a file is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LibraryKind {
     /// C or C++ code.
     Code,
     /// A shared library.
@@ -47,97 +48,100 @@ enum Kind {
     Any,
 }
 
-impl Library {
+impl FunctionLibrary {
     /// The library that the arguments ask for, compiled where it has to be, and the one that it is compared with.
-    pub fn find(args: &RunArgs) -> Result<Option<(Library, Option<Library>)>, Failure> {
-        let named =
-            [(&args.source.c, Kind::Code), (&args.source.lib, Kind::Library), (&args.source.elf, Kind::Any)];
+    pub fn find_or_compile(args: &RunArgs) -> Result<Option<(FunctionLibrary, Option<FunctionLibrary>)>, Failure> {
+        let named = [
+            (&args.source.c, LibraryKind::Code),
+            (&args.source.lib, LibraryKind::Library),
+            (&args.source.elf, LibraryKind::Any),
+        ];
         let named = named.into_iter().find_map(|(path, kind)| Some((path.as_ref()?, kind)));
         let Some((first, kind)) = named else { return Ok(None) };
-        let folder = (kind != Kind::Library).then(|| Scratch::new(&FILES)).transpose()?;
+        let folder = (kind != LibraryKind::Library).then(|| ScratchFolder::new(&SCRATCH_FILES)).transpose()?;
         let made = |source: &Path, file: &'static str, name: String| {
             let flags = args.cflags.as_deref();
             let path = match &folder {
                 None => source.to_path_buf(),
-                Some(folder) if kind == Kind::Code => compile(source, flags, folder, file, false)?,
+                Some(folder) if kind == LibraryKind::Code => compile_library(source, flags, folder, file, false)?,
                 Some(folder) => {
                     let functions = [Some(name.as_str()), args.call_with.setup.as_deref()];
                     let functions: Vec<&str> = functions.into_iter().flatten().collect();
-                    elf::library(source, &functions, flags, folder.path(file))?
+                    elf::make_library(source, &functions, flags, folder.path(file))?
                 }
             };
             let mut library =
-                Library { path, name, source: source.to_path_buf(), file, returned: None, folder: None };
-            library.returned = library.ask(args, folder.as_ref());
+                FunctionLibrary { path, name, source: source.to_path_buf(), file, returned: None, folder: None };
+            library.returned = library.ask_return_type(args, folder.as_ref());
             Ok::<_, Failure>(library)
         };
         let name = args.call.clone().unwrap_or_else(|| DEFAULT_NAME.to_string());
         let other = args.versus_call.clone().unwrap_or_else(|| name.clone());
-        let mut library = made(first, COMPILED, name)?;
+        let mut library = made(first, COMPILED_FILE, name)?;
         let versus = match (&args.versus, &args.versus_call) {
             (None, None) => None,
-            (source, _) => Some(made(source.as_ref().map_or(first, Path::new), VERSUS, other)?),
+            (source, _) => Some(made(source.as_ref().map_or(first, Path::new), VERSUS_FILE, other)?),
         };
         library.folder = folder;
         Ok(Some((library, versus)))
     }
 
     /// What the function returns, where a call is to wait for it and the compiler of its code can tell.
-    fn ask(&self, args: &RunArgs, folder: Option<&Scratch>) -> Option<ReturnType> {
-        let wanted = args.call_with.serialize == Some(Serialize::Result) && args.source.c.is_some();
+    fn ask_return_type(&self, args: &RunArgs, folder: Option<&ScratchFolder>) -> Option<ReturnType> {
+        let wanted = args.call_with.serialize == Some(CallSerialization::Result) && args.source.c.is_some();
         let folder = folder.filter(|_| wanted)?;
         let source = std::path::absolute(&self.source).ok()?;
-        let plus_plus = is_plus_plus(&source);
-        let [c, cpp, compiled] = ASKING;
+        let plus_plus = is_cpp_source(&source);
+        let [c, cpp, compiled] = RETURN_TYPE_FILES;
         let question = folder.path(if plus_plus { cpp } else { c });
-        std::fs::write(&question, return_type::asking(source.to_str()?, &self.name, plus_plus)).ok()?;
-        let answer = compile(&question, args.cflags.as_deref(), folder, compiled, false).ok()?;
-        return_type::answer(&elf::read(&answer).ok()?)
+        std::fs::write(&question, return_type::write_question(source.to_str()?, &self.name, plus_plus)).ok()?;
+        let answer = compile_library(&question, args.cflags.as_deref(), folder, compiled, false).ok()?;
+        return_type::read_answer(&elf::read_machine_code(&answer).ok()?)
     }
 
     /// The region of the C file that `CYCLESCOPE_BODY` marks, where it marks one: compiled again, straight, in the folder
     /// of the library that is measured.
-    pub fn region(&self, args: &RunArgs, folder: Option<&Scratch>) -> Result<Option<Snippet>, Failure> {
+    pub fn find_region(&self, args: &RunArgs, folder: Option<&ScratchFolder>) -> Result<Option<Snippet>, Failure> {
         let Some(folder) = folder.filter(|_| args.source.c.is_some()) else { return Ok(None) };
-        if !region::is_in(&self.path)? {
+        if !region::contains_region(&self.path)? {
             return Ok(None);
         }
-        compile(&self.source, args.cflags.as_deref(), folder, self.file, true)?;
-        region::find(&self.path, &self.source, &self.name).map(Some)
+        compile_library(&self.source, args.cflags.as_deref(), folder, self.file, true)?;
+        region::read_region(&self.path, &self.source, &self.name).map(Some)
     }
 
     /// What it brings into memory.
-    pub fn contents(&self) -> Vec<u8> {
-        elf::loaded(&self.path)
+    pub fn loaded_bytes(&self) -> Vec<u8> {
+        elf::read_loaded_bytes(&self.path)
     }
 
     /// Loads the library into this process and finds the function, and the one that runs before it.
-    pub fn load(&self, setup: Option<&str>) -> Result<Function, Failure> {
-        Function::load(&self.path, &self.source, &self.name, setup)
+    pub fn load_function(&self, setup: Option<&str>) -> Result<LibraryFunction, Failure> {
+        LibraryFunction::load(&self.path, &self.source, &self.name, setup)
     }
 }
 
 /// Compiles a file to a library of this name, `straight` for its region.
-fn compile(
+fn compile_library(
     source: &Path,
     flags: Option<&str>,
-    folder: &Scratch,
+    folder: &ScratchFolder,
     file: &str,
     straight: bool,
 ) -> Result<PathBuf, Failure> {
-    let compiler = if is_plus_plus(source) { Compiler::cxx() } else { Compiler::c() };
+    let compiler = if is_cpp_source(source) { Compiler::cxx_compiler() } else { Compiler::c_compiler() };
     let library = folder.path(file);
-    let header = folder.path(HEADER);
-    std::fs::write(&header, region::HEADER.concat())
+    let header = folder.path(HEADER_FILE);
+    std::fs::write(&header, region::REGION_HEADER.concat())
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", header.display())))?;
     let header = header.to_string_lossy();
-    let further = if straight { region::flags(compiler.is_clang()) } else { Vec::new() };
+    let further = if straight { region::compiler_flags(compiler.is_clang()) } else { Vec::new() };
     let first = [&["-O2", "-fPIC", "-shared", "-include", &header], further.as_slice()].concat();
-    let flags = compiler::flags(&first, flags)?;
+    let flags = compiler::join_flags(&first, flags)?;
     compiler.compile(source, &flags, &library, &[])?;
     Ok(library)
 }
 
-fn is_plus_plus(source: &Path) -> bool {
+fn is_cpp_source(source: &Path) -> bool {
     source.extension().is_some_and(|end| ["cc", "cpp", "cxx", "C"].iter().any(|cpp| end == *cpp))
 }

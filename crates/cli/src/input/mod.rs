@@ -1,7 +1,7 @@
 //! What people measure: assembly, machine code, functions of libraries, regions of them.
 
 mod assembler;
-pub mod calling;
+pub mod call_parameters;
 pub mod compiler;
 mod elf;
 pub mod function;

@@ -7,11 +7,11 @@
 //! to the stack, above the function's frame: code has `[rip+x]`, the copy `[rbp+x]`, which is as long.
 
 use crate::output::Failure;
-use cyclescope::input::{self, Kind};
+use cyclescope::input::{self, InputKind};
 use cyclescope::snippet::Snippet;
 use iced_x86::{
-    Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    OpAccess, Register,
+    Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
+    Register,
 };
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind};
@@ -19,9 +19,9 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The macros, to be included before the file.
-pub const HEADER: [&str; 2] = [include_str!("region.h"), cyclescope::clock::source::GUARDS];
+pub const REGION_HEADER: [&str; 2] = [include_str!("region.h"), cyclescope::clock::source::C_GUARDS];
 /// Flags for a file with a region: a frame, whose register reaches the constants, and straight code.
-const FLAGS: [&str; 6] = [
+const REGION_FLAGS: [&str; 6] = [
     "-fno-omit-frame-pointer",
     "-mno-omit-leaf-frame-pointer",
     "-fno-stack-protector",
@@ -30,97 +30,93 @@ const FLAGS: [&str; 6] = [
     "-fcf-protection=none",
 ];
 /// More of them for GCC, and for clang, which refuses those: a loop that fills or copies memory is no call.
-const GCC: [&str; 2] = ["-fno-reorder-blocks", "-fno-tree-loop-distribute-patterns"];
-const CLANG: [&str; 1] = ["-fno-builtin"];
+const GCC_FLAGS: [&str; 2] = ["-fno-reorder-blocks", "-fno-tree-loop-distribute-patterns"];
+const CLANG_FLAGS: [&str; 1] = ["-fno-builtin"];
 
 /// Bytes of constants and variables that are copied at most.
-const MOST_DATA: u64 = 16 << 10;
+const DATA_BYTES_MOST: u64 = 16 << 10;
 /// Alignment of copied sections.
-const LINE: u64 = 64;
+const SECTION_ALIGNMENT: u64 = 64;
 /// Distance from the frame's register to the copies: the saved register and the return address.
 const ABOVE_FRAME: u64 = 16;
 
 /// The flags for a file with a region.
-pub fn flags(is_clang: bool) -> Vec<&'static str> {
-    let own: &[&str] = if is_clang { &CLANG } else { &GCC };
-    [&FLAGS, own].concat()
+pub fn compiler_flags(is_clang: bool) -> Vec<&'static str> {
+    let own: &[&str] = if is_clang { &CLANG_FLAGS } else { &GCC_FLAGS };
+    [&REGION_FLAGS, own].concat()
 }
 
 /// A compiled library as a file.
-struct Image<'a> {
+struct LibraryImage<'a> {
     file: ElfFile64<'a>,
 }
 
 /// Whether a library has a region.
-pub fn is_in(library: &Path) -> Result<bool, Failure> {
-    has_region(&read(library)?)
+pub fn contains_region(library: &Path) -> Result<bool, Failure> {
+    has_region(&read_compiled(library)?)
 }
 
 fn has_region(bytes: &[u8]) -> Result<bool, Failure> {
-    let image = Image { file: ElfFile64::parse(bytes).map_err(unreadable)? };
-    Ok(image.label("cyclescope_begin").is_some())
+    let image = LibraryImage { file: ElfFile64::parse(bytes).map_err(unreadable_output)? };
+    Ok(image.find_label("cyclescope_begin").is_some())
 }
 
 /// The region in the function of this name, as a snippet.
-pub fn find(library: &Path, source: &Path, name: &str) -> Result<Snippet, Failure> {
-    region(&read(library)?, source, name)
+pub fn read_region(library: &Path, source: &Path, name: &str) -> Result<Snippet, Failure> {
+    extract_region(&read_compiled(library)?, source, name)
 }
 
-fn region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Failure> {
-    let image = Image { file: ElfFile64::parse(bytes).map_err(unreadable)? };
+fn extract_region(bytes: &[u8], source: &Path, name: &str) -> Result<Snippet, Failure> {
+    let image = LibraryImage { file: ElfFile64::parse(bytes).map_err(unreadable_output)? };
     let label =
-        |label: &str| image.label(label).ok_or_else(|| refused("its end is lost", "compile it with gcc"));
+        |label: &str| image.find_label(label).ok_or_else(|| refuse_region("its end is lost", "compile it with gcc"));
     let (begin, end) = (label("cyclescope_begin")?, label("cyclescope_end")?);
     let function = image.file.symbols().find(|symbol| symbol.name() == Ok(name));
     let within = |symbol: &object::read::elf::ElfSymbol64<'_, '_>| {
-        (symbol.address()..=symbol.address().saturating_add(symbol.size())).contains(&end)
-            && symbol.address() <= begin
+        (symbol.address()..=symbol.address().saturating_add(symbol.size())).contains(&end) && symbol.address() <= begin
     };
     let Some(function) = function.filter(within) else {
         let text = format!("CYCLESCOPE_BODY is not in the function `{name}` of {}", source.display());
-        return Err(Failure::usage(
-            text,
-            Some("name its function with --call; in C++ declare it extern \"C\""),
-        ));
+        return Err(Failure::usage(text, Some("name its function with --call; in C++ declare it extern \"C\"")));
     };
-    let mut copied = Copied::default();
-    let mut init = image.part(function.address()..begin, Part::Init, &mut copied)?;
-    let mut body = image.part(begin..end, Part::Region, &mut copied)?;
-    body.extend(image.way_back(begin, end, &mut copied)?);
+    let mut copied = CopiedSections::default();
+    let mut init = image.copy_code(function.address()..begin, CodePart::Init, &mut copied)?;
+    let mut body = image.copy_code(begin..end, CodePart::Region, &mut copied)?;
+    body.extend(image.copy_jump_back(begin, end, &mut copied)?);
     if body.is_empty() {
         let remedy = "CYCLESCOPE_HIDE(x) what it works on, and CYCLESCOPE_KEEP(x) its result";
-        return Err(refused("the compiler left no instruction of it", remedy));
+        return Err(refuse_region("the compiler left no instruction of it", remedy));
     }
     if copied.used && copied.frame.lost {
-        return Err(refused(
+        return Err(refuse_region(
             "it needs constants, and its function has no frame at its entry to reach them by",
             "leave out alloca and arrays of variable length, whose function may align its stack; or use gcc",
         ));
     }
-    let mut code = copied.onto_stack();
+    let mut code = copied.push_to_stack();
     code.append(&mut init);
     Ok(Snippet::new(body, code, format!("CYCLESCOPE_BODY in {name} of {}", source.display())))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum CodePart {
     Init,
     Region,
 }
 
 /// Sections that code refers to, copied.
 #[derive(Default)]
-struct Copied {
+struct CopiedSections {
     /// Where each is in the library, and among the copies.
     sections: Vec<(Range<u64>, u64)>,
     bytes: Vec<u8>,
     used: bool,
-    frame: Frame,
+    frame: FrameTracker,
 }
 
 /// Whether RBP is where [`Copied::onto_stack`] expects it, by the instructions so far.
 #[derive(Default)]
-struct Frame {
+struct FrameTracker {
     /// Instructions `push rbp`.
     pushes: u32,
     /// Whether another instruction has written RSP. A function that aligns its stack does so before it makes its frame.
@@ -129,8 +125,8 @@ struct Frame {
     lost: bool,
 }
 
-impl Frame {
-    fn pass(&mut self, instruction: &Instruction) {
+impl FrameTracker {
+    fn track_instruction(&mut self, instruction: &Instruction) {
         let makes = matches!(instruction.code(), Code::Mov_rm64_r64 | Code::Mov_r64_rm64)
             && instruction.op0_register() == Register::RBP
             && instruction.op1_register() == Register::RSP;
@@ -140,13 +136,13 @@ impl Frame {
         } else if pushes {
             self.pushes += 1;
         } else {
-            self.lost |= writes(instruction, Register::RBP);
-            self.moved |= writes(instruction, Register::RSP);
+            self.lost |= is_register_written(instruction, Register::RBP);
+            self.moved |= is_register_written(instruction, Register::RSP);
         }
     }
 }
 
-impl Copied {
+impl CopiedSections {
     /// ```text
     /// and  rsp, -64
     /// mov  rax, constant      ; each 8 bytes, the last first
@@ -154,7 +150,7 @@ impl Copied {
     /// push rax                ; for the return address
     /// lea  rbp, [rsp-8]       ; as it will be when the function has made its frame
     /// ```
-    fn onto_stack(&self) -> Vec<u8> {
+    fn push_to_stack(&self) -> Vec<u8> {
         let mut code = vec![0x48, 0x83, 0xe4, 0xc0];
         for word in self.bytes.chunks(8).rev() {
             code.extend([0x48, 0xb8]);
@@ -166,53 +162,52 @@ impl Copied {
     }
 }
 
-impl Image<'_> {
-    fn label(&self, name: &str) -> Option<u64> {
+impl LibraryImage<'_> {
+    fn find_label(&self, name: &str) -> Option<u64> {
         self.file.symbols().find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address())
     }
 
     /// Bytes of code between two addresses.
-    fn code(&self, range: &Range<u64>) -> Result<&[u8], Failure> {
+    fn code_bytes(&self, range: &Range<u64>) -> Result<&[u8], Failure> {
         let text = self.file.section_by_name(".text");
         // Labels that assembly sets may be in any order.
         let length = range.end.checked_sub(range.start);
-        let found =
-            text.zip(length).and_then(|(text, length)| text.data_range(range.start, length).ok().flatten());
-        found.ok_or_else(|| refused("its code is not in one section", "compile it with gcc"))
+        let found = text.zip(length).and_then(|(text, length)| text.data_range(range.start, length).ok().flatten());
+        found.ok_or_else(|| refuse_region("its code is not in one section", "compile it with gcc"))
     }
 
     /// The instruction at an address.
-    fn instruction(&self, at: u64) -> Result<Instruction, Failure> {
+    fn decode_at(&self, at: u64) -> Result<Instruction, Failure> {
         const LONGEST: u64 = 15;
         let text = self.file.section_by_name(".text");
         let end = text.map_or(at, |text| text.address().saturating_add(text.size()));
-        let bytes = self.code(&(at..end.min(at.saturating_add(LONGEST))))?;
+        let bytes = self.code_bytes(&(at..end.min(at.saturating_add(LONGEST))))?;
         Ok(Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode())
     }
 
     /// A stretch of code that stays inside itself, with its references to data changed.
-    fn part(&self, range: Range<u64>, part: Part, copied: &mut Copied) -> Result<Vec<u8>, Failure> {
-        let bytes = self.code(&range)?;
+    fn copy_code(&self, range: Range<u64>, part: CodePart, copied: &mut CopiedSections) -> Result<Vec<u8>, Failure> {
+        let bytes = self.code_bytes(&range)?;
         let mut changed = bytes.to_vec();
         let mut decoder = Decoder::with_ip(64, bytes, range.start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let instruction = decoder.decode();
-            stays(&instruction, &range, part)?;
-            copied.frame.pass(&instruction);
+            require_inside(&instruction, &range, part)?;
+            copied.frame.track_instruction(&instruction);
             if instruction.is_ip_rel_memory_operand() {
                 let offsets = decoder.get_constant_offsets(&instruction);
                 let at = (instruction.ip() - range.start) as usize;
-                self.redirect(&instruction, &offsets, &mut changed[at..], copied)?;
+                self.redirect_operand(&instruction, &offsets, &mut changed[at..], copied)?;
             }
         }
         Ok(changed)
     }
 
     /// What the jump back to the begin passes on its way.
-    fn way_back(&self, begin: u64, end: u64, copied: &mut Copied) -> Result<Vec<u8>, Failure> {
+    fn copy_jump_back(&self, begin: u64, end: u64, copied: &mut CopiedSections) -> Result<Vec<u8>, Failure> {
         const MOST: u64 = 256;
-        let lost = || refused("its end does not lead back to its begin", "compile it with -O2");
-        let back = self.instruction(end)?;
+        let lost = || refuse_region("its end does not lead back to its begin", "compile it with -O2");
+        let back = self.decode_at(end)?;
         if back.flow_control() != FlowControl::UnconditionalBranch {
             return Err(lost());
         }
@@ -222,26 +217,26 @@ impl Image<'_> {
             if at.abs_diff(from) > MOST {
                 return Err(lost());
             }
-            let next = self.instruction(at)?;
+            let next = self.decode_at(at)?;
             match next.flow_control() {
                 FlowControl::Next => at = next.next_ip(),
                 FlowControl::UnconditionalBranch if next.near_branch_target() == begin => break,
                 _ => return Err(lost()),
             }
         }
-        self.part(from..at, Part::Region, copied)
+        self.copy_code(from..at, CodePart::Region, copied)
     }
 
     /// Makes an operand `[rip+x]` one of `[rbp+x]`: the same bytes but for the mode of the address and the distance.
-    fn redirect(
+    fn redirect_operand(
         &self,
         instruction: &Instruction,
         offsets: &ConstantOffsets,
         bytes: &mut [u8],
-        copied: &mut Copied,
+        copied: &mut CopiedSections,
     ) -> Result<(), Failure> {
         let target = instruction.ip_rel_memory_address();
-        let place = ABOVE_FRAME + self.place(target, copied)?;
+        let place = ABOVE_FRAME + self.place_datum(target, copied)?;
         let at = offsets.displacement_offset();
         // The ModRM byte is in front of the displacement, as such an address has no SIB byte: mode 0, base 5 is RIP,
         // mode 2 is RBP.
@@ -252,7 +247,7 @@ impl Image<'_> {
     }
 
     /// Where a datum of the library is among the copies.
-    fn place(&self, target: u64, copied: &mut Copied) -> Result<u64, Failure> {
+    fn place_datum(&self, target: u64, copied: &mut CopiedSections) -> Result<u64, Failure> {
         if let Some((range, place)) = copied.sections.iter().find(|(range, _)| range.contains(&target)) {
             return Ok(place + target - range.start);
         }
@@ -262,36 +257,34 @@ impl Image<'_> {
         };
         let section = self.file.sections().find(|section| range(section).contains(&target));
         let kind = section.as_ref().map(|section| section.kind());
-        let (
-            Some(section),
-            Some(SectionKind::ReadOnlyData | SectionKind::Data | SectionKind::UninitializedData),
-        ) = (section, kind)
+        let (Some(section), Some(SectionKind::ReadOnlyData | SectionKind::Data | SectionKind::UninitializedData)) =
+            (section, kind)
         else {
-            return Err(refused("it refers to a function, or to something outside its file", remedy));
+            return Err(refuse_region("it refers to a function, or to something outside its file", remedy));
         };
         let range = range(&section);
         let mut relocations = self.file.dynamic_relocations().into_iter().flatten();
         if relocations.any(|(address, _)| range.contains(&address)) {
-            return Err(refused("it refers to pointers to something in its file, or outside", remedy));
+            return Err(refuse_region("it refers to pointers to something in its file, or outside", remedy));
         }
-        if (range.end - range.start).saturating_add(copied.bytes.len() as u64) > MOST_DATA {
-            return Err(refused(&format!("its variables have more than {MOST_DATA} bytes"), remedy));
+        if (range.end - range.start).saturating_add(copied.bytes.len() as u64) > DATA_BYTES_MOST {
+            return Err(refuse_region(&format!("its variables have more than {DATA_BYTES_MOST} bytes"), remedy));
         }
         let place = copied.bytes.len() as u64;
-        let data = section.data().map_err(unreadable)?;
+        let data = section.data().map_err(unreadable_output)?;
         copied.bytes.extend(data);
         // Variables without initial values are not in the file.
-        copied.bytes.resize((place + (range.end - range.start)).next_multiple_of(LINE) as usize, 0);
+        copied.bytes.resize((place + (range.end - range.start)).next_multiple_of(SECTION_ALIGNMENT) as usize, 0);
         copied.sections.push((range.clone(), place));
         Ok(place + target - range.start)
     }
 }
 
 /// Fails where an instruction leaves its stretch of code.
-fn stays(instruction: &Instruction, range: &Range<u64>, part: Part) -> Result<(), Failure> {
+fn require_inside(instruction: &Instruction, range: &Range<u64>, part: CodePart) -> Result<(), Failure> {
     let what = match part {
-        Part::Init => "the code before it",
-        Part::Region => "it",
+        CodePart::Init => "the code before it",
+        CodePart::Region => "it",
     };
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Exception => Ok(()),
@@ -300,77 +293,74 @@ fn stays(instruction: &Instruction, range: &Range<u64>, part: Part) -> Result<()
             if (range.start..=range.end).contains(&target) {
                 return Ok(());
             }
-            let text = format!(
-                "{what} jumps out, to {:+#x} from its begin",
-                target.wrapping_sub(range.start) as i64
-            );
-            Err(refused(&text, "leave out return, break and goto, or write unlikely cases as likely ones"))
+            let text = format!("{what} jumps out, to {:+#x} from its begin", target.wrapping_sub(range.start) as i64);
+            Err(refuse_region(&text, "leave out return, break and goto, or write unlikely cases as likely ones"))
         }
         FlowControl::Call | FlowControl::IndirectCall => {
             let remedy = "make it static inline, or measure it as a function without CYCLESCOPE_BODY";
-            Err(refused(&format!("{what} calls a function"), remedy))
+            Err(refuse_region(&format!("{what} calls a function"), remedy))
         }
-        _ => Err(refused(&format!("{what} returns or jumps through a register"), "leave that out")),
+        _ => Err(refuse_region(&format!("{what} returns or jumps through a register"), "leave that out")),
     }
 }
 
 /// Whether an instruction may change a register or a part of it.
-fn writes(instruction: &Instruction, register: Register) -> bool {
+fn is_register_written(instruction: &Instruction, register: Register) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let written = |access| !matches!(access, OpAccess::None | OpAccess::Read | OpAccess::CondRead);
     let mut used = factory.info(instruction).used_registers().iter();
     used.any(|used| used.register().full_register() == register && written(used.access()))
 }
 
-fn read(library: &Path) -> Result<Vec<u8>, Failure> {
-    input::read(library, Kind::Code)
+fn read_compiled(library: &Path) -> Result<Vec<u8>, Failure> {
+    input::read_input(library, InputKind::Code)
         .map_err(|bad| Failure::internal(format!("reading the compiler's output failed: {}", bad.why)))
 }
 
-fn unreadable(error: object::Error) -> Failure {
+fn unreadable_output(error: object::Error) -> Failure {
     Failure::internal(format!("the compiler's output is unreadable: {error}"))
 }
 
-fn refused(why: &str, remedy: &str) -> Failure {
+fn refuse_region(why: &str, remedy: &str) -> Failure {
     Failure::usage(format!("CYCLESCOPE_BODY can't be measured: {why}"), Some(remedy))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_fuzz::{Shape, fuzz};
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
     use std::process::Command;
 
     #[test]
     fn any_library_is_answered() {
         let folder = tempfile::tempdir().expect("a folder");
         let [header, source, library] = ["h.h", "f.c", "f.so"].map(|name| folder.path().join(name));
-        std::fs::write(&header, HEADER.concat()).expect("a file");
+        std::fs::write(&header, REGION_HEADER.concat()).expect("a file");
         let text = "static const double A[4] = {1, 2, 3, 4};\n\
                     void f(double *p) { double x = p[1]; CYCLESCOPE_BODY({ x = x * A[1] + p[2]; CYCLESCOPE_KEEP(x); }) }\n";
         std::fs::write(&source, text).expect("a file");
         let mut command = Command::new("cc");
-        command.args(["-O2", "-fPIC", "-shared", "-include"]).arg(&header).args(flags(false));
+        command.args(["-O2", "-fPIC", "-shared", "-include"]).arg(&header).args(compiler_flags(false));
         if !command.arg("-o").arg(&library).arg(&source).status().is_ok_and(|status| status.success()) {
-            return cyclescope_skipped::skipped("no compiler makes a library here");
+            return cyclescope_skipped::report_skipped("no compiler makes a library here");
         }
         let image = std::fs::read(&library).expect("a file");
-        assert!(has_region(&image).expect("a library") && region(&image, &source, "f").is_ok());
-        fuzz("regions", Shape::Bytes, &[image], |bytes| {
+        assert!(has_region(&image).expect("a library") && extract_region(&image, &source, "f").is_ok());
+        fuzz_reader("regions", InputShape::Bytes, &[image], |bytes| {
             let _ = has_region(bytes);
-            let _ = region(bytes, Path::new("f.c"), "f");
-            let _ = crate::input::return_type::answer(bytes);
+            let _ = extract_region(bytes, Path::new("f.c"), "f");
+            let _ = crate::input::return_type::read_answer(bytes);
         });
     }
 
     #[test]
     fn a_frame_is_at_the_entry_or_lost() {
         let lost = |text: &str| {
-            let listing = cyclescope::asm::parse(text).expect("code");
+            let listing = cyclescope::asm::parse_assembly(text).expect("code");
             let code = listing.bytes();
-            let mut frame = Frame::default();
+            let mut frame = FrameTracker::default();
             let decoder = Decoder::with_ip(64, code, 0, DecoderOptions::NONE);
-            decoder.into_iter().for_each(|instruction| frame.pass(&instruction));
+            decoder.into_iter().for_each(|instruction| frame.track_instruction(&instruction));
             frame.lost
         };
         for kept in [

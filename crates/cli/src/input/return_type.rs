@@ -4,9 +4,9 @@
 //! parentheses is compatible with every list of parameters that none of the default promotions changes, so a function with a
 //! `float` or a `char` among them remains unknown, apart from the usual ones.
 
-use crate::args::Serialize;
+use crate::args::CallSerialization;
 use crate::output::Failure;
-use cyclescope::record::Serialized;
+use cyclescope::record::SerializedBy;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol};
 
@@ -22,10 +22,10 @@ pub enum ReturnType {
 }
 
 /// The constant's name.
-const NAME: &str = "cyclescope_returned";
+const ANSWER_SYMBOL: &str = "cyclescope_returned";
 
 /// The file that has the constant for the function of this name; it includes the one with this path.
-pub fn asking(source: &str, function: &str, plus_plus: bool) -> String {
+pub fn write_question(source: &str, function: &str, plus_plus: bool) -> String {
     let question = if plus_plus {
         format!(
             "template <class R> struct cyclescope_kind {{ static const char is = 'i'; }};\n\
@@ -33,7 +33,7 @@ pub fn asking(source: &str, function: &str, plus_plus: bool) -> String {
              template <> struct cyclescope_kind<float> {{ static const char is = 'f'; }};\n\
              template <> struct cyclescope_kind<double> {{ static const char is = 'f'; }};\n\
              template <class R, class... A> cyclescope_kind<R> cyclescope_of(R (*)(A...));\n\
-             extern \"C\" const char {NAME}[] = {{decltype(cyclescope_of(&{function}))::is}};\n"
+             extern \"C\" const char {ANSWER_SYMBOL}[] = {{decltype(cyclescope_of(&{function}))::is}};\n"
         )
     } else {
         format!(
@@ -41,16 +41,16 @@ pub fn asking(source: &str, function: &str, plus_plus: bool) -> String {
              #define CYCLESCOPE_FLOAT CYCLESCOPE_IS(float()) || CYCLESCOPE_IS(double()) || \\\n\
              CYCLESCOPE_IS(float(float)) || CYCLESCOPE_IS(float(float, float)) || \\\n\
              CYCLESCOPE_IS(float(float, float, float))\n\
-             const char {NAME}[] = {{CYCLESCOPE_IS(void()) ? 'n' : CYCLESCOPE_FLOAT ? 'f' : 'i'}};\n"
+             const char {ANSWER_SYMBOL}[] = {{CYCLESCOPE_IS(void()) ? 'n' : CYCLESCOPE_FLOAT ? 'f' : 'i'}};\n"
         )
     };
     format!("#include \"{source}\"\n{question}")
 }
 
 /// The answer in the compiled file.
-pub fn answer(image: &[u8]) -> Option<ReturnType> {
+pub fn read_answer(image: &[u8]) -> Option<ReturnType> {
     let file = ElfFile64::<object::Endianness>::parse(image).ok()?;
-    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(NAME))?;
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(ANSWER_SYMBOL))?;
     let place = symbol.address();
     match file.sections().find_map(|section| section.data_range(place, 1).ok()?)? {
         [b'n'] => Some(ReturnType::Nothing),
@@ -60,11 +60,11 @@ pub fn answer(image: &[u8]) -> Option<ReturnType> {
 }
 
 /// What each call waits for, by what was asked for and what each of the functions returns, where that is known.
-pub fn waiting(
-    asked: Option<Serialize>,
+pub fn choose_serialization(
+    asked: Option<CallSerialization>,
     returned: [Option<ReturnType>; 2],
-) -> Result<Option<Serialized>, Failure> {
-    let Some(Serialize::Result) = asked else { return Ok(asked.map(Serialized::from)) };
+) -> Result<Option<SerializedBy>, Failure> {
+    let Some(CallSerialization::Result) = asked else { return Ok(asked.map(SerializedBy::from)) };
     let refused = |text| Err(Failure::usage(text, Some("use --serialize fence")));
     match returned {
         [Some(ReturnType::Nothing), _] | [_, Some(ReturnType::Nothing)] => {
@@ -73,7 +73,7 @@ pub fn waiting(
         [Some(one), Some(other)] if one != other => {
             refused("one function returns a floating point number, the other one does not")
         }
-        [Some(ReturnType::Float), _] => Ok(Some(Serialized::FloatResult)),
-        _ => Ok(Some(Serialized::Result)),
+        [Some(ReturnType::Float), _] => Ok(Some(SerializedBy::FloatResult)),
+        _ => Ok(Some(SerializedBy::Result)),
     }
 }

@@ -20,15 +20,15 @@ const SPELLINGS: [(&str, &str); 12] = [
 ];
 
 /// A text as the user's locale can show it.
-pub fn spelt(text: &str) -> Cow<'_, str> {
+pub fn spell_for_locale(text: &str) -> Cow<'_, str> {
     static UTF8: OnceLock<bool> = OnceLock::new();
-    match *UTF8.get_or_init(|| is_utf8(|name| std::env::var(name).ok())) {
+    match *UTF8.get_or_init(|| is_utf8_locale(|name| std::env::var(name).ok())) {
         true => Cow::Borrowed(text),
-        false => in_ascii(text),
+        false => spell_in_ascii(text),
     }
 }
 
-fn in_ascii(text: &str) -> Cow<'_, str> {
+fn spell_in_ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
@@ -37,7 +37,7 @@ fn in_ascii(text: &str) -> Cow<'_, str> {
 
 /// Whether the locale's characters are UTF-8: the first of these variables that is set and not empty names it (POSIX.1,
 /// 8.2). Where none is, nobody has asked for other characters.
-fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+fn is_utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name));
     let locale = set.into_iter().find(|locale| !locale.is_empty());
     locale.is_none_or(|locale| {
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_locale_is_the_first_variable_that_is_set() {
         let utf8 = |all: &str, ctype: &str, lang: &str| {
-            is_utf8(|name| {
+            is_utf8_locale(|name| {
                 let value = match name {
                     "LC_ALL" => all,
                     "LC_CTYPE" => ctype,
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn a_number_and_its_error_keep_their_width() {
         let text = "3.000 ± 0.002 core cycles";
-        assert_eq!(in_ascii(text), "3.000 +-0.002 core cycles");
-        assert_eq!(in_ascii(text).chars().count(), text.chars().count());
-        assert_eq!(in_ascii("~op1→flags ≤1…2"), "~op1->flags <=1..2");
+        assert_eq!(spell_in_ascii(text), "3.000 +-0.002 core cycles");
+        assert_eq!(spell_in_ascii(text).chars().count(), text.chars().count());
+        assert_eq!(spell_in_ascii("~op1→flags ≤1…2"), "~op1->flags <=1..2");
     }
 
     /// Lines of a source file without comments, up to its tests.
@@ -108,7 +108,7 @@ mod tests {
         assert!(found.len() > 100);
         for file in found {
             for line in lines(&file) {
-                assert!(in_ascii(&line).is_ascii(), "{}: {line}", file.display());
+                assert!(spell_in_ascii(&line).is_ascii(), "{}: {line}", file.display());
             }
         }
     }

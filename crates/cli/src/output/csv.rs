@@ -3,21 +3,21 @@
 use super::Output;
 use super::exporter::{ExportOption, Exporter};
 use super::failure::Failure;
-use super::report::Report;
-use super::table_file::{require_writable, write};
+use super::report::ResultReport;
+use super::table_file::{require_writable, write_table};
 use cyclescope::study::TextTable;
 use std::io;
 use std::path::Path;
 
 /// CSV files with all figures.
-pub struct Csv;
+pub struct CsvExporter;
 
-impl Exporter for Csv {
+impl Exporter for CsvExporter {
     fn name(&self) -> &'static str {
         "csv"
     }
 
-    fn option(&self, command: &str) -> Option<ExportOption> {
+    fn command_option(&self, command: &str) -> Option<ExportOption> {
         let help = match command {
             "run" => "Also write the table as CSV; `-` prints it instead of the table",
             "instr" => "Also write the table as CSV",
@@ -30,20 +30,20 @@ impl Exporter for Csv {
         true
     }
 
-    fn print(&self, report: &dyn Report, output: &mut Output) -> Result<(), Failure> {
-        String::from_utf8_lossy(&bytes(&report.table())?).lines().try_for_each(|line| output.line(line))
+    fn print_report(&self, report: &dyn ResultReport, output: &mut Output) -> Result<(), Failure> {
+        String::from_utf8_lossy(&to_csv_bytes(&report.table())?).lines().try_for_each(|line| output.write_line(line))
     }
 
-    fn check(&self, path: &Path) -> Result<(), Failure> {
+    fn check_path(&self, path: &Path) -> Result<(), Failure> {
         require_writable(path)
     }
 
-    fn write(&self, report: &dyn Report, path: &Path) -> Result<(), Failure> {
-        write(path, &bytes(&report.table())?)
+    fn write_report(&self, report: &dyn ResultReport, path: &Path) -> Result<(), Failure> {
+        write_table(path, &to_csv_bytes(&report.table())?)
     }
 }
 
-fn bytes(table: &TextTable) -> io::Result<Vec<u8>> {
+fn to_csv_bytes(table: &TextTable) -> io::Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(table.columns.iter().map(|column| &column.name))?;
     table.rows.iter().try_for_each(|row| writer.write_record(row))?;

@@ -2,7 +2,7 @@
 
 use super::Output;
 use super::failure::Failure;
-use super::report::Report;
+use super::report::ResultReport;
 use std::fmt;
 use std::path::Path;
 
@@ -12,12 +12,12 @@ pub trait Exporter: Sync {
     fn name(&self) -> &'static str;
 
     /// The option of a command that names the file to write; none where the command has no such option.
-    fn option(&self, _command: &str) -> Option<ExportOption> {
+    fn command_option(&self, _command: &str) -> Option<ExportOption> {
         None
     }
 
     /// Whether what a study found that ended early is written too.
-    fn takes_parts(&self) -> bool {
+    fn accepts_partial(&self) -> bool {
         false
     }
 
@@ -27,7 +27,7 @@ pub trait Exporter: Sync {
     }
 
     /// Prints a line of the result, which is JSON, as soon as it is complete.
-    fn line(&self, _line: &str, _output: &mut Output) -> Result<(), Failure> {
+    fn print_line(&self, _line: &str, _output: &mut Output) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -37,22 +37,22 @@ pub trait Exporter: Sync {
     }
 
     /// Prints the result when it is complete.
-    fn print(&self, _report: &dyn Report, _output: &mut Output) -> Result<(), Failure> {
+    fn print_report(&self, _report: &dyn ResultReport, _output: &mut Output) -> Result<(), Failure> {
         Ok(())
     }
 
     /// Fails early where the result could not be written after hours. Makes nothing.
-    fn check(&self, _path: &Path) -> Result<(), Failure> {
+    fn check_path(&self, _path: &Path) -> Result<(), Failure> {
         Ok(())
     }
 
     /// Makes what has to be there before the result is written.
-    fn prepare(&self, _path: &Path) -> Result<(), Failure> {
+    fn prepare_path(&self, _path: &Path) -> Result<(), Failure> {
         Ok(())
     }
 
     /// Writes the result.
-    fn write(&self, _report: &dyn Report, _path: &Path) -> Result<(), Failure> {
+    fn write_report(&self, _report: &dyn ResultReport, _path: &Path) -> Result<(), Failure> {
         Ok(())
     }
 }

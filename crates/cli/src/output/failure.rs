@@ -1,11 +1,11 @@
 //! Failures of a command: what is printed, and the exit code.
 
-use crate::output::terminal::{self, harmless};
+use crate::output::terminal::{self, escape_controls};
 use cyclescope::error::{BadSnippet, Error, RunError, Unavailable};
 use cyclescope::input::BadInput;
-use cyclescope::record::{ErrorRecord, Line, exit};
+use cyclescope::record::{ErrorRecord, SchemaLine, exit};
 use cyclescope::result::container::ContainerError;
-use cyclescope::study::instr::rows::table::BadFile;
+use cyclescope::study::instr::rows::instr_table::BadList;
 use std::io::{self, Write};
 
 /// Why a command ended early.
@@ -48,7 +48,7 @@ impl Failure {
     }
 
     /// The failure with what it is about before its text.
-    pub fn about(mut self, what: &str) -> Failure {
+    pub fn with_subject(mut self, what: &str) -> Failure {
         if let Failure::Error(record) = &mut self {
             record.text = format!("{what}: {}", record.text);
         }
@@ -64,7 +64,7 @@ impl Failure {
     }
 
     /// The failure with a name in its text replaced.
-    pub fn renamed(mut self, from: &str, to: &str) -> Failure {
+    pub fn replace_in_text(mut self, from: &str, to: &str) -> Failure {
         if let Failure::Error(record) = &mut self {
             record.text = record.text.replace(from, to);
         }
@@ -75,23 +75,23 @@ impl Failure {
     pub fn report(&self, json: bool) -> u8 {
         let Failure::Error(record) = self else { return exit::DONE };
         if json {
-            let line = serde_json::to_string(&Line::new("error", record)).expect("records are plain data");
+            let line = serde_json::to_string(&SchemaLine::new("error", record)).expect("records are plain data");
             // Nothing is left to be done when this fails too.
-            let _ = writeln!(io::stdout(), "{}", terminal::json(&line));
+            let _ = writeln!(io::stdout(), "{}", terminal::escape_json(&line));
         } else {
-            let _ = io::stderr().write_all(harmless(&words(record)).as_bytes());
+            let _ = io::stderr().write_all(escape_controls(&describe_error(record)).as_bytes());
         }
         record.exit
     }
 }
 
 /// Prints a warning on stderr.
-pub fn warn(text: &str) {
+pub fn print_warning(text: &str) {
     // Nothing is left to be done when this fails.
-    let _ = writeln!(io::stderr(), "warning: {}", harmless(text));
+    let _ = writeln!(io::stderr(), "warning: {}", escape_controls(text));
 }
 
-fn words(record: &ErrorRecord) -> String {
+fn describe_error(record: &ErrorRecord) -> String {
     let mut text = match (record.line, record.column) {
         (Some(line), Some(column)) => format!("error: line {line}, column {column}: {}\n", record.text),
         _ => format!("error: {}\n", record.text),
@@ -134,8 +134,7 @@ impl From<ContainerError> for Failure {
         match error {
             ContainerError::Unreadable(ref bad) if !bad.is_usage() => Failure::internal(error.to_string()),
             ContainerError::Damaged { .. } => {
-                let remedy =
-                    "a file was changed, or was cut when it was copied: take a whole copy, or measure again";
+                let remedy = "a file was changed, or was cut when it was copied: take a whole copy, or measure again";
                 Failure::usage(error.to_string(), Some(remedy))
             }
             ContainerError::Foreign => {
@@ -155,16 +154,16 @@ impl From<RunError> for Failure {
 
 impl Failure {
     /// A bad snippet, with the line of its text that has the error.
-    pub fn snippet(error: &BadSnippet, text: &str) -> Failure {
+    pub fn from_snippet(error: &BadSnippet, text: &str) -> Failure {
         let mut record = ErrorRecord::from(error);
-        record.excerpt = excerpt(text, error.line, error.column);
+        record.excerpt = excerpt_line(text, error.line, error.column);
         Failure::Error(Box::new(record))
     }
 }
 
 impl Failure {
     /// A file that is not read, and what to name instead.
-    pub fn input(bad: &BadInput, remedy: &str) -> Failure {
+    pub fn from_input(bad: &BadInput, remedy: &str) -> Failure {
         match bad.is_usage() {
             true => Failure::usage(bad.to_string(), Some(remedy)),
             false => Failure::internal(bad.to_string()),
@@ -172,7 +171,7 @@ impl Failure {
     }
 
     /// A file that can't be used.
-    pub fn file(path: &str, error: BadFile) -> Failure {
+    pub fn from_file(path: &str, error: BadList) -> Failure {
         let text = match error.line {
             Some(line) => format!("{path}, line {line}: {}", error.message),
             None => format!("{path}: {}", error.message),
@@ -186,7 +185,7 @@ impl Failure {
 }
 
 /// The line of a text, and a caret below a column of it.
-pub fn excerpt(text: &str, line: u32, column: u32) -> Option<String> {
+pub fn excerpt_line(text: &str, line: u32, column: u32) -> Option<String> {
     let found = text.lines().nth(line.checked_sub(1)? as usize)?;
     // Tabs would move the caret.
     let shown = found.replace('\t', " ");
@@ -200,9 +199,9 @@ mod tests {
 
     #[test]
     fn the_caret_stands_below_the_column() {
-        assert_eq!(excerpt("nop\nimull rax", 2, 1).unwrap(), "imull rax\n^");
-        assert_eq!(excerpt("a\tb", 1, 3).unwrap(), "a b\n  ^");
-        assert_eq!(excerpt("nop", 2, 1), None);
+        assert_eq!(excerpt_line("nop\nimull rax", 2, 1).unwrap(), "imull rax\n^");
+        assert_eq!(excerpt_line("a\tb", 1, 3).unwrap(), "a b\n  ^");
+        assert_eq!(excerpt_line("nop", 2, 1), None);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use super::exporter::Exporter;
 use super::failure::Failure;
 
 /// JSON lines on standard output.
-pub struct Json;
+pub struct JsonExporter;
 
-impl Exporter for Json {
+impl Exporter for JsonExporter {
     fn name(&self) -> &'static str {
         "json"
     }
@@ -16,7 +16,7 @@ impl Exporter for Json {
         true
     }
 
-    fn line(&self, line: &str, output: &mut Output) -> Result<(), Failure> {
-        output.json(line)
+    fn print_line(&self, line: &str, output: &mut Output) -> Result<(), Failure> {
+        output.write_json(line)
     }
 }

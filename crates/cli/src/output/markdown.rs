@@ -3,20 +3,20 @@
 use super::Output;
 use super::exporter::{ExportOption, Exporter};
 use super::failure::Failure;
-use super::report::Report;
-use super::table_file::{require_writable, write};
+use super::report::ResultReport;
+use super::table_file::{require_writable, write_table};
 use cyclescope::study::TextTable;
 use std::path::Path;
 
 /// Markdown files with a table of few columns.
-pub struct Markdown;
+pub struct MarkdownExporter;
 
-impl Exporter for Markdown {
+impl Exporter for MarkdownExporter {
     fn name(&self) -> &'static str {
         "markdown"
     }
 
-    fn option(&self, command: &str) -> Option<ExportOption> {
+    fn command_option(&self, command: &str) -> Option<ExportOption> {
         let help = "Also write the table as Markdown";
         (command == "instr").then_some(ExportOption { value: "FILE", help, conflicts: &[] })
     }
@@ -25,31 +25,30 @@ impl Exporter for Markdown {
         true
     }
 
-    fn print(&self, report: &dyn Report, output: &mut Output) -> Result<(), Failure> {
-        text(&report.summary()).lines().try_for_each(|line| output.line(line))
+    fn print_report(&self, report: &dyn ResultReport, output: &mut Output) -> Result<(), Failure> {
+        to_markdown(&report.summary()).lines().try_for_each(|line| output.write_line(line))
     }
 
-    fn check(&self, path: &Path) -> Result<(), Failure> {
+    fn check_path(&self, path: &Path) -> Result<(), Failure> {
         require_writable(path)
     }
 
-    fn write(&self, report: &dyn Report, path: &Path) -> Result<(), Failure> {
-        write(path, text(&report.summary()).as_bytes())
+    fn write_report(&self, report: &dyn ResultReport, path: &Path) -> Result<(), Failure> {
+        write_table(path, to_markdown(&report.summary()).as_bytes())
     }
 }
 
-fn text(table: &TextTable) -> String {
+fn to_markdown(table: &TextTable) -> String {
     let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let names: Vec<String> = table.columns.iter().map(|column| escaped(&column.name)).collect();
+    let names: Vec<String> = table.columns.iter().map(|column| escape_cell(&column.name)).collect();
     let rules = table.columns.iter().map(|column| if column.is_number { "---:" } else { "---" });
-    let rows =
-        table.rows.iter().map(|cells| row(&cells.iter().map(|cell| escaped(cell)).collect::<Vec<_>>()));
+    let rows = table.rows.iter().map(|cells| row(&cells.iter().map(|cell| escape_cell(cell)).collect::<Vec<_>>()));
     let rule = format!("|{}|\n", rules.collect::<Vec<_>>().join("|"));
     row(&names) + &rule + &rows.collect::<String>()
 }
 
 /// Text that ends no cell.
-fn escaped(text: &str) -> String {
+fn escape_cell(text: &str) -> String {
     text.replace('|', "\\|").replace(['\n', '\r'], " ")
 }
 
@@ -62,6 +61,6 @@ mod tests {
         let mut table = TextTable::new(["instruction", "rthroughput"]);
         table.columns[1].is_number = true;
         table.rows = vec![vec!["a|b\nc".to_string(), "0.25".to_string()]];
-        assert_eq!(text(&table), "| instruction | rthroughput |\n|---|---:|\n| a\\|b c | 0.25 |\n");
+        assert_eq!(to_markdown(&table), "| instruction | rthroughput |\n|---|---:|\n| a\\|b c | 0.25 |\n");
     }
 }

@@ -5,27 +5,28 @@ mod csv;
 pub mod directory;
 pub mod exporter;
 pub mod failure;
+pub mod footnotes;
 mod json;
 mod markdown;
-pub mod notes;
 pub mod page;
 pub mod report;
+pub mod report_words;
 mod stdout;
 mod svg;
 mod table_file;
 pub mod terminal;
 mod text;
-pub mod words;
 
-pub use failure::{Failure, warn};
-pub use stdout::{Output, WIDTH, wrapped};
+pub use failure::{Failure, print_warning};
+pub use stdout::{Output, WIDTH, wrap_text};
 
 use exporter::Exporter;
 
 /// All formats of results. Another one is a file with its [`Exporter`], and a line here beside its `mod`.
-pub const FORMATS: &[&dyn Exporter] = &[&TEXT, &JSON, &csv::Csv, &markdown::Markdown, &svg::Svg];
+pub const EXPORTERS: &[&dyn Exporter] =
+    &[&TEXT_EXPORTER, &JSON_EXPORTER, &csv::CsvExporter, &markdown::MarkdownExporter, &svg::SvgExporter];
 
 /// What is printed unless something else is asked for.
-pub const TEXT: text::Text = text::Text;
+pub const TEXT_EXPORTER: text::TextExporter = text::TextExporter;
 /// What `--json` prints.
-pub const JSON: json::Json = json::Json;
+pub const JSON_EXPORTER: json::JsonExporter = json::JsonExporter;

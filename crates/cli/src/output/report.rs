@@ -2,14 +2,14 @@
 
 use super::Output;
 use super::failure::Failure;
-use cyclescope::plot::{Bars, Chart, Diagram, Heat};
+use cyclescope::plot::{BarChart, Chart, Diagram, HeatMap};
 use cyclescope::study::TextTable;
 use serde_json::Value;
 
 /// A result.
-pub trait Report {
+pub trait ResultReport {
     /// Prints it in words, in the study's own way.
-    fn text(&self, output: &mut Output) -> Result<(), Failure>;
+    fn print_text(&self, output: &mut Output) -> Result<(), Failure>;
 
     /// All its figures as a table.
     fn table(&self) -> TextTable;
@@ -32,13 +32,13 @@ pub struct Picture {
 /// What is drawn.
 pub enum Drawing {
     /// Bars in groups.
-    Bars(Bars),
+    Bars(BarChart),
     /// Curves.
     Chart(Chart),
     /// Boxes and arrows.
     Diagram(Diagram),
     /// Coloured squares.
-    Heat(Heat),
+    Heat(HeatMap),
 }
 
 impl Picture {
@@ -49,8 +49,8 @@ impl Picture {
 }
 
 /// Lines of JSON as a table, a row each. A field within a field has a column of its own, such as `cost.value`.
-pub fn table_of_lines(lines: &[Value]) -> TextTable {
-    let rows: Vec<Vec<(String, String)>> = lines.iter().map(|line| fields(line, "")).collect();
+pub fn tabulate_lines(lines: &[Value]) -> TextTable {
+    let rows: Vec<Vec<(String, String)>> = lines.iter().map(|line| flatten_fields(line, "")).collect();
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flatten() {
         if !names.contains(&name.as_str()) {
@@ -65,12 +65,12 @@ pub fn table_of_lines(lines: &[Value]) -> TextTable {
     table
 }
 
-fn fields(value: &Value, name: &str) -> Vec<(String, String)> {
+fn flatten_fields(value: &Value, name: &str) -> Vec<(String, String)> {
     match value {
         Value::Object(fields) => {
             let inner = |(field, value): (&String, &Value)| {
                 let name = if name.is_empty() { field.clone() } else { format!("{name}.{field}") };
-                self::fields(value, &name)
+                self::flatten_fields(value, &name)
             };
             fields.iter().flat_map(inner).collect()
         }
@@ -87,9 +87,8 @@ mod tests {
 
     #[test]
     fn lines_of_several_kinds_are_one_table() {
-        let lines =
-            [json!({"a": 1, "b": {"c": "x", "d": null}}), json!({"a": [1, 2], "e": {"f": {"g": true}}})];
-        let table = table_of_lines(&lines);
+        let lines = [json!({"a": 1, "b": {"c": "x", "d": null}}), json!({"a": [1, 2], "e": {"f": {"g": true}}})];
+        let table = tabulate_lines(&lines);
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["a", "b.c", "e.f.g"]);
         assert_eq!(table.rows, [["1", "x", ""], ["[1,2]", "", "true"]]);

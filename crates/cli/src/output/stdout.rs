@@ -2,20 +2,20 @@
 
 use crate::output::failure::Failure;
 use crate::output::terminal;
-use cyclescope::record::Line;
+use cyclescope::record::SchemaLine;
 use serde::Serialize;
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output was closed when the program began.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Asks whether standard output is closed. Before `main` Rust's runtime opens /dev/null in place of a closed stream, so
 /// the loader calls this first, with all other constructors.
 extern "C" fn ask() {
     // SAFETY: takes no pointers; a descriptor that is not open is an error and no more.
     let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
-    CLOSED.store(closed, Ordering::Relaxed);
+    STDOUT_CLOSED.store(closed, Ordering::Relaxed);
 }
 
 // SAFETY: the section holds pointers to functions without results, which may ignore their arguments; `ask` needs nothing
@@ -45,8 +45,8 @@ impl Output {
     }
 
     /// Standard output, unless it was closed when the program began, so that what is printed would be lost.
-    pub fn open(json: bool) -> Result<Output, Failure> {
-        if CLOSED.load(Ordering::Relaxed) {
+    pub fn open_stdout(json: bool) -> Result<Output, Failure> {
+        if STDOUT_CLOSED.load(Ordering::Relaxed) {
             let remedy = "send it somewhere, as in `> result.txt`, or to /dev/null";
             let closed = Failure::internal("standard output is closed, so that no result can be printed");
             return Err(closed.with_remedy(remedy));
@@ -60,48 +60,48 @@ impl Output {
     }
 
     /// Writes a JSON line at once, so that what was measured is not lost later.
-    pub fn record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Failure> {
-        self.json(&serde_json::to_string(&Line::new(kind, content)).expect("records are plain data"))
+    pub fn write_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Failure> {
+        self.write_json(&serde_json::to_string(&SchemaLine::new(kind, content)).expect("records are plain data"))
     }
 
     /// Writes a line that is JSON already, at once.
-    pub fn json(&mut self, line: &str) -> Result<(), Failure> {
-        writeln!(self.stream, "{}", terminal::json(line))?;
+    pub fn write_json(&mut self, line: &str) -> Result<(), Failure> {
+        writeln!(self.stream, "{}", terminal::escape_json(line))?;
         Ok(self.stream.flush()?)
     }
 
     /// Writes a line of text.
-    pub fn line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
-        Ok(writeln!(self.stream, "{}", terminal::line(text.as_ref(), self.colours))?)
+    pub fn write_line(&mut self, text: impl AsRef<str>) -> Result<(), Failure> {
+        Ok(writeln!(self.stream, "{}", terminal::render_line(text.as_ref(), self.colours))?)
     }
 
     /// Bold text where colours are on.
     pub fn bold(&self, text: &str) -> String {
-        self.painted(terminal::BOLD, text)
+        self.paint_text(terminal::BOLD, text)
     }
 
     /// Faint text where colours are on.
     pub fn faint(&self, text: &str) -> String {
-        self.painted(terminal::FAINT, text)
+        self.paint_text(terminal::FAINT, text)
     }
 
     /// Text as a warning where colours are on.
     pub fn yellow(&self, text: &str) -> String {
-        self.painted(terminal::YELLOW, text)
+        self.paint_text(terminal::YELLOW, text)
     }
 
-    fn painted(&self, style: char, text: &str) -> String {
-        if self.colours { terminal::painted(style, text) } else { terminal::harmless(text) }
+    fn paint_text(&self, style: char, text: &str) -> String {
+        if self.colours { terminal::mark_style(style, text) } else { terminal::escape_controls(text) }
     }
 
     /// Writes what is still buffered.
-    pub fn finish(&mut self) -> Result<(), Failure> {
+    pub fn flush(&mut self) -> Result<(), Failure> {
         Ok(self.stream.flush()?)
     }
 }
 
 /// A text in lines of at most `width` characters; longer words are cut.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrap_text(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let mut word = word.to_string();
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn texts_are_cut_between_words() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
-        assert_eq!(wrapped("", 5), [""]);
+        assert_eq!(wrap_text("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap_text("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap_text("", 5), [""]);
     }
 }

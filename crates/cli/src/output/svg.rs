@@ -3,23 +3,21 @@
 use super::directory::make_directory;
 use super::exporter::{ExportOption, Exporter};
 use super::failure::Failure;
-use super::report::{Drawing, Picture, Report};
+use super::report::{Drawing, Picture, ResultReport};
 use std::path::Path;
 
 /// A directory of SVG files.
-pub struct Svg;
+pub struct SvgExporter;
 
-impl Exporter for Svg {
+impl Exporter for SvgExporter {
     fn name(&self) -> &'static str {
         "plots"
     }
 
-    fn option(&self, command: &str) -> Option<ExportOption> {
+    fn command_option(&self, command: &str) -> Option<ExportOption> {
         let (help, conflicts): (_, &[&str]) = match command {
             "run" => ("Draw a sweep as SVG files in this directory", &["from"]),
-            "evaluate" => {
-                ("Draw minima, variances and resolution of each method as SVG files in this directory", &[])
-            }
+            "evaluate" => ("Draw minima, variances and resolution of each method as SVG files in this directory", &[]),
             "marker" => ("Draw the costs in each context as an SVG file in this directory", &[]),
             "uarch" => ("Draw the result as SVG files in this directory", &["list"]),
             _ => return None,
@@ -27,11 +25,11 @@ impl Exporter for Svg {
         Some(ExportOption { value: "DIR", help, conflicts })
     }
 
-    fn takes_parts(&self) -> bool {
+    fn accepts_partial(&self) -> bool {
         true
     }
 
-    fn prepare(&self, directory: &Path) -> Result<(), Failure> {
+    fn prepare_path(&self, directory: &Path) -> Result<(), Failure> {
         let refused = |error: std::io::Error, remedy| {
             let text = format!("no graphs can be written to {}: {error}", directory.display());
             Failure::usage(text, Some(remedy))
@@ -39,24 +37,23 @@ impl Exporter for Svg {
         make_directory(directory)
             .map_err(|error| refused(error, "name a directory, in one that exists, where you may write"))?;
         // Whether it can be written to must be known before anything is measured.
-        tempfile::tempfile_in(directory)
-            .map_err(|error| refused(error, "name a directory where you may write"))?;
+        tempfile::tempfile_in(directory).map_err(|error| refused(error, "name a directory where you may write"))?;
         Ok(())
     }
 
-    fn write(&self, report: &dyn Report, directory: &Path) -> Result<(), Failure> {
-        report.pictures().iter().try_for_each(|picture| draw(picture, directory))
+    fn write_report(&self, report: &dyn ResultReport, directory: &Path) -> Result<(), Failure> {
+        report.pictures().iter().try_for_each(|picture| write_picture(picture, directory))
     }
 }
 
 /// Writes one. What would be no part of a file's name in its name becomes `_`.
-fn draw(picture: &Picture, directory: &Path) -> Result<(), Failure> {
-    let path = directory.join(format!("{}.svg", file(&picture.name)));
+fn write_picture(picture: &Picture, directory: &Path) -> Result<(), Failure> {
+    let path = directory.join(format!("{}.svg", to_file_name(&picture.name)));
     let svg = match &picture.drawing {
-        Drawing::Bars(bars) => bars.svg(),
-        Drawing::Chart(chart) => chart.svg(),
-        Drawing::Diagram(diagram) => diagram.svg(),
-        Drawing::Heat(heat) => heat.svg(),
+        Drawing::Bars(bars) => bars.to_svg(),
+        Drawing::Chart(chart) => chart.to_svg(),
+        Drawing::Diagram(diagram) => diagram.to_svg(),
+        Drawing::Heat(heat) => heat.to_svg(),
     };
     std::fs::write(&path, svg).map_err(|error| {
         Failure::internal(format!("{} can't be written: {error}", path.display()))
@@ -65,7 +62,7 @@ fn draw(picture: &Picture, directory: &Path) -> Result<(), Failure> {
 }
 
 /// A name as that of a file.
-fn file(name: &str) -> String {
+fn to_file_name(name: &str) -> String {
     name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' }).collect()
 }
 
@@ -75,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_file_has_the_name_of_its_picture() {
-        assert_eq!(file("my loop/x"), "my_loop_x");
-        assert_eq!(file("uarch-data_caches.1.capacity"), "uarch-data_caches.1.capacity");
+        assert_eq!(to_file_name("my loop/x"), "my_loop_x");
+        assert_eq!(to_file_name("uarch-data_caches.1.capacity"), "uarch-data_caches.1.capacity");
     }
 }

@@ -21,7 +21,7 @@ pub fn require_writable(path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes a table to a file.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+pub fn write_table(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes)
         .map_err(|error| Failure::internal(format!("writing {} failed: {error}", path.display())))
 }

@@ -3,17 +3,17 @@
 use super::Output;
 use super::exporter::Exporter;
 use super::failure::Failure;
-use super::report::Report;
+use super::report::ResultReport;
 
 /// Text on standard output.
-pub struct Text;
+pub struct TextExporter;
 
-impl Exporter for Text {
+impl Exporter for TextExporter {
     fn name(&self) -> &'static str {
         "text"
     }
 
-    fn print(&self, report: &dyn Report, output: &mut Output) -> Result<(), Failure> {
-        report.text(output)
+    fn print_report(&self, report: &dyn ResultReport, output: &mut Output) -> Result<(), Failure> {
+        report.print_text(output)
     }
 }

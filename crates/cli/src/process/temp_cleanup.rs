@@ -10,36 +10,36 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// What the name of every such folder begins with.
-pub const PREFIX: &str = ".cyclescope-scratch-";
+pub const SCRATCH_PREFIX: &str = ".cyclescope-scratch-";
 /// A folder is made and then held: within this time it may not be held yet.
-const YOUNG: Duration = Duration::from_secs(60);
+const UNLOCKED_AGE_MOST: Duration = Duration::from_secs(60);
 
 /// Marks a folder as used, as long as the file is open.
-pub fn hold(folder: &Path) -> io::Result<File> {
-    let file = open(folder)?;
+pub fn lock_folder(folder: &Path) -> io::Result<File> {
+    let file = open_folder(folder)?;
     // Where the file system has no locks, nobody can take it and it is never taken for stale.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)
 }
 
-fn open(folder: &Path) -> io::Result<File> {
+fn open_folder(folder: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
 }
 
 /// Removes this user's stale folders from the folder for temporary files. What can't be removed stays.
-pub fn remove(temporary: &Path) {
+pub fn remove_stale(temporary: &Path) {
     let Ok(entries) = std::fs::read_dir(temporary) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)) {
-        let _ = remove_one(&entry.path());
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH_PREFIX)) {
+        let _ = remove_if_stale(&entry.path());
     }
 }
 
-fn remove_one(folder: &Path) -> io::Result<()> {
-    let file = open(folder)?;
+fn remove_if_stale(folder: &Path) -> io::Result<()> {
+    let file = open_folder(folder)?;
     let facts = rustix::fs::fstat(&file)?;
     let age = SystemTime::now().duration_since(file.metadata()?.modified()?).unwrap_or_default();
-    if facts.st_uid != rustix::process::geteuid().as_raw() || age < YOUNG {
+    if facts.st_uid != rustix::process::geteuid().as_raw() || age < UNLOCKED_AGE_MOST {
         return Ok(());
     }
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -58,27 +58,27 @@ mod tests {
     #[test]
     fn only_old_folders_that_nobody_holds_go() {
         let temporary = tempfile::tempdir().expect("a folder");
-        let old = SystemTime::now() - 2 * YOUNG;
+        let old = SystemTime::now() - 2 * UNLOCKED_AGE_MOST;
         let made = |name: &str, is_old: bool| {
-            let folder = temporary.path().join(format!("{PREFIX}{name}"));
+            let folder = temporary.path().join(format!("{SCRATCH_PREFIX}{name}"));
             std::fs::create_dir(&folder).expect("a new folder");
             std::fs::write(folder.join("function.so"), "").expect("a file");
             if is_old {
-                open(&folder).expect("a folder").set_modified(old).expect("the owner may");
+                open_folder(&folder).expect("a folder").set_modified(old).expect("the owner may");
             }
             folder
         };
         let (stale, young, used) = (made("stale", true), made("young", false), made("used", true));
         let other = temporary.path().join("cyclescope");
         std::fs::create_dir(&other).expect("a new folder");
-        open(&other).expect("a folder").set_modified(old).expect("the owner may");
-        let link = temporary.path().join(format!("{PREFIX}link"));
+        open_folder(&other).expect("a folder").set_modified(old).expect("the owner may");
+        let link = temporary.path().join(format!("{SCRATCH_PREFIX}link"));
         std::os::unix::fs::symlink(&other, link).expect("a link");
-        let held = hold(&used).expect("a folder");
-        remove(temporary.path());
+        let held = lock_folder(&used).expect("a folder");
+        remove_stale(temporary.path());
         assert!(!stale.exists() && young.exists() && used.exists() && other.exists());
         drop(held);
-        remove(temporary.path());
+        remove_stale(temporary.path());
         assert!(!used.exists() && young.exists());
     }
 }

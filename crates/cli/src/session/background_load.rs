@@ -1,27 +1,27 @@
 //! Code that runs on other CPUs while something is measured, and what share of the time it ran.
 
-use crate::args::Common;
-use crate::input::source::checked;
-use crate::output::page::{Page, note};
-use crate::output::terminal::harmless;
-use crate::output::{Failure, Output, warn};
-use cyclescope::executor::Companion;
+use crate::args::CommonArgs;
+use crate::input::source::parse_checked;
+use crate::output::page::{TextPage, print_note};
+use crate::output::terminal::escape_controls;
+use crate::output::{Failure, Output, print_warning};
+use cyclescope::executor::BackgroundCode;
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
 use cyclescope::snippet::Snippet;
 use serde::Serialize;
 
 /// The kind of its lines.
-const KIND: &str = "beside";
+const LOAD_KIND: &str = "beside";
 /// Shares of the time below this are warned of.
-const WHOLE: f64 = 0.9;
+const FULL_SHARE: f64 = 0.9;
 
 /// What is to run beside a measurement, and on which CPUs.
 #[derive(Debug, Default)]
 pub struct BackgroundLoad(Vec<(Snippet, LoadRecord)>);
 
 /// What runs beside a measurement.
-pub struct RunningLoad(Vec<(LoadRecord, Companion)>);
+pub struct RunningLoad(Vec<(LoadRecord, BackgroundCode)>);
 
 /// Code that ran beside a measurement.
 #[derive(Debug, Serialize)]
@@ -38,13 +38,13 @@ pub struct LoadRecord {
 
 impl BackgroundLoad {
     /// What was asked for.
-    pub fn new(common: &Common, machine: &Machine) -> Result<BackgroundLoad, Failure> {
-        let Common { beside, beside_cpu, .. } = common;
-        let snippets = beside.iter().map(|text| snippet(text, machine)).collect::<Result<Vec<_>, _>>()?;
+    pub fn new(common: &CommonArgs, machine: &Machine) -> Result<BackgroundLoad, Failure> {
+        let CommonArgs { beside, beside_cpu, .. } = common;
+        let snippets = beside.iter().map(|text| parse_load_snippet(text, machine)).collect::<Result<Vec<_>, _>>()?;
         if snippets.is_empty() {
             return Ok(BackgroundLoad::default());
         }
-        let cpus = cpus(snippets.len(), beside_cpu, machine)?;
+        let cpus = choose_cpus(snippets.len(), beside_cpu, machine)?;
         let siblings = machine.target.as_ref().and_then(|target| target.siblings.known());
         let planned = snippets.into_iter().zip(cpus).map(|(snippet, cpu)| {
             let sibling = siblings.map(|siblings| siblings.contains(&cpu));
@@ -57,8 +57,8 @@ impl BackgroundLoad {
     /// Starts it, in the process that measures.
     pub fn start(self) -> Result<RunningLoad, Failure> {
         let start = |(snippet, record): (Snippet, LoadRecord)| {
-            let started = Companion::start(&snippet, record.cpu);
-            let companion = started.map_err(|error| record.failed(error.into()))?;
+            let started = BackgroundCode::start(&snippet, record.cpu);
+            let companion = started.map_err(|error| record.failure_of_load(error.into()))?;
             Ok::<_, Failure>((record, companion))
         };
         Ok(RunningLoad(self.0.into_iter().map(start).collect::<Result<_, _>>()?))
@@ -66,8 +66,8 @@ impl BackgroundLoad {
 }
 
 /// A snippet that can run in a loop on this machine.
-fn snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
-    let listing = checked(text, machine)?;
+fn parse_load_snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
+    let listing = parse_checked(text, machine)?;
     let bytes = listing.bytes();
     let remedy = "run `nop`, for example";
     if bytes.is_empty() {
@@ -76,22 +76,19 @@ fn snippet(text: &str, machine: &Machine) -> Result<Snippet, Failure> {
     let snippet = Snippet::new(bytes.to_vec(), Vec::new(), text);
     if snippet.outline(false).uses_r15 {
         let remedy = "use another register";
-        return Err(Failure::usage(
-            "the snippet of --beside runs in a loop that is counted in R15",
-            Some(remedy),
-        ));
+        return Err(Failure::usage("the snippet of --beside runs in a loop that is counted in R15", Some(remedy)));
     }
     Ok(snippet)
 }
 
 impl RunningLoad {
     /// Ends it, and says how it went.
-    pub fn end(self) -> Result<Vec<LoadRecord>, Failure> {
+    pub fn stop(self) -> Result<Vec<LoadRecord>, Failure> {
         let ended = self.0.into_iter().map(|(mut record, companion)| {
-            let share = companion.stop().map_err(|error| record.failed(error.into()))?;
-            if share < WHOLE {
-                let text = harmless(&record.snippet);
-                warn(&format!("`{text}` ran beside it for {:.0} % of the time only", 100.0 * share));
+            let share = companion.stop().map_err(|error| record.failure_of_load(error.into()))?;
+            if share < FULL_SHARE {
+                let text = escape_controls(&record.snippet);
+                print_warning(&format!("`{text}` ran beside it for {:.0} % of the time only", 100.0 * share));
             }
             record.share = Some(share);
             Ok(record)
@@ -101,14 +98,13 @@ impl RunningLoad {
 }
 
 impl LoadRecord {
-    fn failed(&self, failure: Failure) -> Failure {
-        failure.about(&format!("beside it, `{}` on CPU {}", harmless(&self.snippet), self.cpu))
+    fn failure_of_load(&self, failure: Failure) -> Failure {
+        failure.with_subject(&format!("beside it, `{}` on CPU {}", escape_controls(&self.snippet), self.cpu))
     }
 
     /// In words.
-    fn text(&self) -> String {
-        let share =
-            self.share.map_or(String::new(), |share| format!(" ran {:.1} % of the time", 100.0 * share));
+    fn describe_load(&self) -> String {
+        let share = self.share.map_or(String::new(), |share| format!(" ran {:.1} % of the time", 100.0 * share));
         let sibling = match self.sibling {
             Some(true) => ", which shares the core as the kernel says",
             Some(false) => ", another core as the kernel says",
@@ -119,14 +115,13 @@ impl LoadRecord {
 }
 
 /// Chooses a CPU for each of `number` snippets: the named ones first, then the nearest to the measured one.
-fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Failure> {
+fn choose_cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Failure> {
     let measured = machine.target_cpu();
     let mut cpus: Vec<u32> = Vec::new();
     for cpu in named {
         if *cpu == measured || cpus.contains(cpu) {
-            let text = format!(
-                "CPU {cpu} is taken: on each CPU runs one thing, and CPU {measured} is the measured one"
-            );
+            let text =
+                format!("CPU {cpu} is taken: on each CPU runs one thing, and CPU {measured} is the measured one");
             return Err(Failure::usage(text, Some("name another one with --beside-cpu, or with --cpu")));
         }
         cpus.push(*cpu);
@@ -134,7 +129,7 @@ fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Fai
     if cpus.len() >= number {
         return Ok(cpus);
     }
-    let near = match machine.neighbours(usize::MAX) {
+    let near = match machine.other_cpus(usize::MAX) {
         Fact::Known((near, _)) => near,
         Fact::Unknown(why) => {
             let remedy = "name a CPU for each snippet with --beside-cpu";
@@ -145,23 +140,23 @@ fn cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Fai
     cpus.extend(free);
     if cpus.len() < number {
         let text = format!("{number} snippets are to run beside it, and there are CPUs for {}", cpus.len());
-        return Err(Failure::usage(
-            text,
-            Some("allow the process more CPUs, as with taskset, or leave --beside out"),
-        ));
+        return Err(Failure::usage(text, Some("allow the process more CPUs, as with taskset, or leave --beside out")));
     }
     cpus.truncate(number);
     Ok(cpus)
 }
 
 /// Prints what ran.
-pub fn print(records: &[LoadRecord], output: &mut Output) -> Result<(), Failure> {
+pub fn print_loads(records: &[LoadRecord], output: &mut Output) -> Result<(), Failure> {
     for record in records {
         match output.is_json() {
-            true => output.record(KIND, record)?,
+            true => output.write_record(LOAD_KIND, record)?,
             false => {
-                output.line("")?;
-                note(&mut Page::new(output), &format!("Beside it, {}.", harmless(&record.text())))?;
+                output.write_line("")?;
+                print_note(
+                    &mut TextPage::new(output),
+                    &format!("Beside it, {}.", escape_controls(&record.describe_load())),
+                )?;
             }
         }
     }

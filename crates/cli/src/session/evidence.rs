@@ -1,24 +1,24 @@
 //! The directory for evidence.
 
-use crate::args::Common;
+use crate::args::CommonArgs;
 use crate::output::Failure;
 use crate::output::directory::make_directory;
 use cyclescope::machine::Machine;
-use cyclescope::result::container::{Evidence, Origin, remove_unfinished};
+use cyclescope::result::container::{EvidenceOrigin, EvidenceRecorder, remove_unfinished};
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
 /// A directory for evidence. Dropping it removes unfinished evidence, unless a line of the result is complete.
-pub struct Place<'a> {
+pub struct EvidenceDirectory<'a> {
     directory: &'a Path,
     existed: bool,
     /// Whether the files in it are this command's.
     begun: Cell<bool>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for EvidenceDirectory<'_> {
     fn drop(&mut self) {
         if self.begun.get() {
             remove_unfinished(self.directory);
@@ -31,14 +31,14 @@ impl Drop for Place<'_> {
 }
 
 /// Bytes that evidence leaves free: a disk that is full stops more than this program.
-const SPARE: u64 = 64 << 20;
+const SPARE_BYTES: u64 = 64 << 20;
 
-impl<'a> Place<'a> {
+impl<'a> EvidenceDirectory<'a> {
     /// Fails where little is left of the disk. What the system does not report is not known to be little.
     pub fn require_space(&self) -> io::Result<()> {
         let free = rustix::fs::statvfs(self.directory).map(|disk| disk.f_bavail * disk.f_frsize);
         match free {
-            Ok(free) if free < SPARE => {
+            Ok(free) if free < SPARE_BYTES => {
                 let left = format!("only {} MB of the disk are left", free >> 20);
                 Err(io::Error::new(io::ErrorKind::StorageFull, left))
             }
@@ -47,41 +47,41 @@ impl<'a> Place<'a> {
     }
 
     /// Makes the requested directory. An existing one has to be empty.
-    pub fn prepare(common: &'a Common) -> Result<Option<Place<'a>>, Failure> {
+    pub fn prepare(common: &'a CommonArgs) -> Result<Option<EvidenceDirectory<'a>>, Failure> {
         let Some(directory) = common.evidence.as_deref() else { return Ok(None) };
         let existed = directory.exists();
         let made = make_directory(directory).and_then(|()| match std::fs::read_dir(directory)?.next() {
             Some(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty")),
             None => Ok(()),
         });
-        made.map_err(|error| refused(directory, &error))?;
-        Ok(Some(Place { directory, existed, begun: Cell::new(false) }))
+        made.map_err(|error| refuse_directory(directory, &error))?;
+        Ok(Some(EvidenceDirectory { directory, existed, begun: Cell::new(false) }))
     }
 
     /// Begins the evidence of a study.
-    pub fn begin(&self, study: &str, repro: &str, machine: &Machine) -> Result<Rc<Evidence>, Failure> {
-        let origin = Origin {
+    pub fn begin_evidence(&self, study: &str, repro: &str, machine: &Machine) -> Result<Rc<EvidenceRecorder>, Failure> {
+        let origin = EvidenceOrigin {
             study: study.to_string(),
             repro: repro.to_string(),
             machine: serde_json::to_value(machine).expect("facts are plain data"),
         };
-        let evidence =
-            Evidence::create(self.directory, origin).map_err(|error| refused(self.directory, &error))?;
+        let evidence = EvidenceRecorder::create(self.directory, origin)
+            .map_err(|error| refuse_directory(self.directory, &error))?;
         self.begun.set(true);
         Ok(Rc::new(evidence))
     }
 }
 
-fn refused(directory: &Path, error: &io::Error) -> Failure {
+fn refuse_directory(directory: &Path, error: &io::Error) -> Failure {
     let remedy = "name a new or an empty directory, in one that exists and where you may write";
     Failure::usage(format!("no evidence can be written to {}: {error}", directory.display()), Some(remedy))
 }
 
 /// Message when evidence can't be written while a study runs.
-pub const NO_LONGER: &str = "evidence is no longer written; the study continues";
+pub const EVIDENCE_STOPPED: &str = "evidence is no longer written; the study continues";
 
 /// Evidence that could not be written.
-pub fn unwritten(error: io::Error) -> Failure {
+pub fn evidence_failure(error: io::Error) -> Failure {
     Failure::internal(format!("writing evidence failed: {error}"))
         .with_remedy("free some space, or leave --evidence out; the result itself is complete")
 }

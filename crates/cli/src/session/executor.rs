@@ -1,15 +1,15 @@
 //! Which executor a command measures with.
 
-use crate::args::Common;
-use crate::input::calling;
-use crate::output::{Failure, warn};
-use cyclescope::executor::{LockState, Open, OpenOptions};
+use crate::args::CommonArgs;
+use crate::input::call_parameters;
+use crate::output::{Failure, print_warning};
+use cyclescope::executor::{ExecutorOpener, LockState, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::snippet::Snippet;
 
 /// Whose code an executor runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Code {
+pub enum CodeOrigin {
     /// Snippets of the user's.
     Snippets,
     /// Calls of functions of the user's, which may get memory from the system.
@@ -19,30 +19,30 @@ pub enum Code {
 }
 
 /// A function that opens the requested executor. `counter`: whether programs read the core-cycles counter.
-pub fn opening(common: &Common, machine: &Machine, counter: bool, code: Code) -> Open {
-    let functions = code == Code::Functions;
+pub fn executor_opener(common: &CommonArgs, machine: &Machine, counter: bool, code: CodeOrigin) -> ExecutorOpener {
+    let functions = code == CodeOrigin::Functions;
     let options = OpenOptions {
         counter,
         force: common.force,
         functions,
-        own_code: code == Code::Own,
-        heap: functions.then_some(calling::HEAP),
+        own_code: code == CodeOrigin::Own,
+        heap: functions.then_some(call_parameters::HEAP_BYTES),
         ..OpenOptions::default()
     };
-    common.offer().opening(machine, options)
+    common.offer().make_opener(machine, options)
 }
 
 /// Refuses a snippet that the executor accepts on no machine, before the executor itself is checked.
-pub fn judge(common: &Common, snippet: &Snippet, looped: bool) -> Result<(), Failure> {
+pub fn require_runnable(common: &CommonArgs, snippet: &Snippet, looped: bool) -> Result<(), Failure> {
     (common.offer().judge)(snippet, looped).map_err(Failure::from)
 }
 
 /// Warns where other runs on the CPU were not excluded.
-pub fn warn_of_neighbours(lock: &LockState, cpu: u32) {
+pub fn warn_if_cpu_shared(lock: &LockState, cpu: u32) {
     match lock {
         LockState::Taken => {}
-        LockState::Busy => warn(&format!("another run used CPU {cpu} at the same time; see --cpu")),
-        LockState::Missing(why) => warn(&format!(
+        LockState::Busy => print_warning(&format!("another run used CPU {cpu} at the same time; see --cpu")),
+        LockState::Missing(why) => print_warning(&format!(
             "nothing keeps other runs off CPU {cpu}, since no file in /run/cyclescope, /tmp or \
              $XDG_RUNTIME_DIR can be locked: {why}"
         )),

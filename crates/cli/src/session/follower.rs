@@ -1,51 +1,51 @@
 //! Follows a study: keeps each line of its result, prints it, draws the bar.
 
 use crate::output::exporter::Exporter;
-use crate::output::{Failure, Output, warn};
+use crate::output::{Failure, Output, print_warning};
 use crate::process::interrupt;
 use crate::session::evidence;
-use crate::session::evidence::Place;
-use crate::session::progress::Progress;
+use crate::session::evidence::EvidenceDirectory;
+use crate::session::progress::ProgressDisplay;
 use crate::session::result_file::ResultFile;
-use cyclescope::result::container::{Evidence, Writer};
-use cyclescope::study::{Follow, Progress as Standing, Record, Role};
+use cyclescope::result::container::{ContainerWriter, EvidenceRecorder};
+use cyclescope::study::{RecordRole, ResultRecord, StudyFollower, StudyProgress as Standing};
 use serde_json::Value;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Seconds of evidence that a study loses that is killed, about.
-const CHECKPOINT: Duration = Duration::from_secs(5);
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Receives the records of a study: prints them, and writes evidence and result file.
 pub struct Follower<'a> {
     output: &'a mut Output,
     printed: &'a dyn Exporter,
-    kept: Kept<'a>,
+    kept: StudyFiles<'a>,
     /// When the evidence was last made readable.
     checked: Instant,
     /// Whether the lines are wanted in other files.
     collects: bool,
     /// Whether any files are wanted, so that the study goes on where nothing can be printed.
     files: bool,
-    progress: Option<Progress>,
-    ended: Ended,
+    progress: Option<ProgressDisplay>,
+    ended: FollowResult,
 }
 
 /// Where a study is kept while it is measured.
 #[derive(Default)]
-pub struct Kept<'a> {
+pub struct StudyFiles<'a> {
     /// Its evidence.
-    pub evidence: Option<Rc<Evidence>>,
+    pub evidence: Option<Rc<EvidenceRecorder>>,
     /// Where that goes.
-    pub place: Option<&'a Place<'a>>,
+    pub place: Option<&'a EvidenceDirectory<'a>>,
     /// The result file.
     pub file: Option<ResultFile>,
 }
 
 /// How a study that was followed ended.
 #[derive(Default)]
-pub struct Ended {
+pub struct FollowResult {
     /// Why nothing can be printed any more.
     pub unprinted: Option<Failure>,
     /// What ended the study.
@@ -59,28 +59,28 @@ impl<'a> Follower<'a> {
     pub fn new(
         output: &'a mut Output,
         printed: &'a dyn Exporter,
-        kept: Kept<'a>,
+        kept: StudyFiles<'a>,
         collects: bool,
     ) -> Follower<'a> {
         let files = collects || kept.evidence.is_some() || kept.file.is_some();
-        let (checked, ended) = (Instant::now(), Ended::default());
+        let (checked, ended) = (Instant::now(), FollowResult::default());
         Follower { output, printed, kept, checked, collects, files, progress: None, ended }
     }
 
     /// Ends it. Of a study that is complete nothing is left to resume.
-    pub fn finish(mut self, complete: bool) -> Ended {
+    pub fn finish(mut self, complete: bool) -> FollowResult {
         self.progress = None;
         match (self.kept.file, &self.kept.evidence) {
-            (Some(file), _) if complete => file.finish(),
+            (Some(file), _) if complete => file.remove_journal(),
             (_, Some(evidence)) if !complete => {
-                evidence.keep(Writer::checkpoint);
+                evidence.write_with(ContainerWriter::checkpoint);
             }
             _ => {}
         }
         self.ended
     }
 
-    fn flow(&mut self, result: Result<(), Failure>) -> ControlFlow<()> {
+    fn stop_on_failure(&mut self, result: Result<(), Failure>) -> ControlFlow<()> {
         match result {
             Ok(()) => ControlFlow::Continue(()),
             Err(failure) => {
@@ -91,25 +91,25 @@ impl<'a> Follower<'a> {
     }
 
     /// Does something while no bar is drawn.
-    fn aside<T>(progress: Option<&Progress>, act: impl FnOnce() -> T) -> T {
+    fn run_without_bar<T>(progress: Option<&ProgressDisplay>, act: impl FnOnce() -> T) -> T {
         match progress {
-            Some(progress) => progress.aside(act),
+            Some(progress) => progress.suspend_bar(act),
             None => act(),
         }
     }
 
-    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+    fn keep_record(&mut self, record: &ResultRecord) -> Result<(), Failure> {
         // First the files: what they have is not lost where nothing can be printed.
         if let Some(file) = &mut self.kept.file {
-            if record.role == Role::Part {
-                file.append(&record.line)?;
+            if record.role == RecordRole::Part {
+                file.append_line(&record.line)?;
             }
             if !file.is_announced() {
-                interrupt::farewell(file.announce());
+                interrupt::set_interrupt_text(file.announce_resume());
             }
         }
         if let Some(evidence) = &self.kept.evidence {
-            evidence.keep(|writer| writer.line_of_result(&record.line));
+            evidence.write_with(|writer| writer.add_result_line(&record.line));
         }
         self.checkpoint();
         if self.collects {
@@ -118,8 +118,8 @@ impl<'a> Follower<'a> {
         if !self.printed.prints_lines() || self.ended.unprinted.is_some() {
             return Ok(());
         }
-        let print = || self.printed.line(&record.line, self.output);
-        let printed = Follower::aside(self.progress.as_ref(), print);
+        let print = || self.printed.print_line(&record.line, self.output);
+        let printed = Follower::run_without_bar(self.progress.as_ref(), print);
         match printed {
             Err(failure) if self.files => {
                 self.ended.unprinted = Some(failure);
@@ -132,45 +132,45 @@ impl<'a> Follower<'a> {
     /// Makes the evidence readable up to here, from time to time.
     fn checkpoint(&mut self) {
         let Some(evidence) = &self.kept.evidence else { return };
-        if self.checked.elapsed() >= CHECKPOINT {
-            evidence.keep(Writer::checkpoint);
-            if let Some(Err(reason)) = self.kept.place.map(Place::require_space) {
-                evidence.give_up(reason);
+        if self.checked.elapsed() >= CHECKPOINT_INTERVAL {
+            evidence.write_with(ContainerWriter::checkpoint);
+            if let Some(Err(reason)) = self.kept.place.map(EvidenceDirectory::require_space) {
+                evidence.stop_writing(reason);
             }
             self.checked = Instant::now();
         }
         if evidence.has_failed() {
-            Follower::aside(self.progress.as_ref(), || warn(evidence::NO_LONGER));
+            Follower::run_without_bar(self.progress.as_ref(), || print_warning(evidence::EVIDENCE_STOPPED));
             self.kept.evidence = None;
         }
     }
 }
 
-impl Follow for Follower<'_> {
-    fn record(&mut self, record: Record) -> ControlFlow<()> {
-        let result = self.take(&record);
-        self.flow(result)
+impl StudyFollower for Follower<'_> {
+    fn accept_record(&mut self, record: ResultRecord) -> ControlFlow<()> {
+        let result = self.keep_record(&record);
+        self.stop_on_failure(result)
     }
 
-    fn progress(&mut self, standing: Standing) -> ControlFlow<()> {
+    fn report_progress(&mut self, standing: Standing) -> ControlFlow<()> {
         let Standing { done, total, message } = standing;
         // Work that was done before the first word of it takes no time now.
-        let progress = self.progress.get_or_insert_with(|| Progress::new(done, total));
-        progress.tell(done, total, message);
+        let progress = self.progress.get_or_insert_with(|| ProgressDisplay::new(done, total));
+        progress.show(done, total, message);
         self.checkpoint();
         ControlFlow::Continue(())
     }
 
-    fn part(&mut self, part: &dyn Fn() -> String) -> ControlFlow<()> {
-        let result = self.kept.file.as_mut().map_or(Ok(()), |file| file.keep(&part()));
-        self.flow(result)
+    fn save_part(&mut self, part: &dyn Fn() -> String) -> ControlFlow<()> {
+        let result = self.kept.file.as_mut().map_or(Ok(()), |file| file.append_part(&part()));
+        self.stop_on_failure(result)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::TEXT;
+    use crate::output::TEXT_EXPORTER;
 
     #[test]
     fn what_lets_a_study_be_resumed_goes_when_it_is_complete() {
@@ -178,10 +178,10 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let file = ResultFile::create(&folder.path().join("a"), "instr", true).unwrap();
             let mut output = Output::new(false);
-            let kept = Kept { file: Some(file), ..Kept::default() };
-            let mut follower = Follower::new(&mut output, &TEXT, kept, false);
-            assert!(follower.record(Record::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
-            assert!(follower.part(&|| "1".to_string()).is_continue());
+            let kept = StudyFiles { file: Some(file), ..StudyFiles::default() };
+            let mut follower = Follower::new(&mut output, &TEXT_EXPORTER, kept, false);
+            assert!(follower.accept_record(ResultRecord::new("machine", &serde_json::json!({"cpu": 1}))).is_continue());
+            assert!(follower.save_part(&|| "1".to_string()).is_continue());
             follower.finish(complete);
             assert_eq!(folder.path().join("a.journal").exists(), !complete);
         }

@@ -1,44 +1,44 @@
 //! Computes the result of a study again from its evidence, and compares it with the one that was printed.
 
-use crate::output::words::plural;
-use crate::output::{Failure, Output, warn};
+use crate::output::report_words::format_count;
+use crate::output::{Failure, Output, print_warning};
 use crate::session::driver::StudyView;
 use cyclescope::error::{Error, RunError};
-use cyclescope::result::answers::Answers;
-use cyclescope::result::container::{Container, ContainerError, Lines};
-use cyclescope::study::{Follow, Record, Stop, Study};
+use cyclescope::result::answers::MachineAnswers;
+use cyclescope::result::container::{ContainerError, ContainerLines, EvidenceContainer};
+use cyclescope::study::{ResultRecord, StopReason, Study, StudyFollower};
 use serde_json::Value;
 use std::ops::ControlFlow;
 
 /// Takes the course of a study again over its evidence, prints what it finds, and fails where that is not what was
 /// printed then. Of a study that was ended early this is what was complete.
-pub fn replay<V: StudyView>(view: &V, container: &Container, output: &mut Output) -> Result<u8, Failure> {
+pub fn replay_study<V: StudyView>(view: &V, container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
     let mut study = V::Study::restore(container)?;
-    let answers = Answers::recorded(container)?;
+    let answers = MachineAnswers::from_container(container)?;
     let finished = container.manifest.finished;
-    let mut again = Again {
+    let mut again = ReplayComparison {
         written: container.records()?,
-        told: 0,
+        compared: 0,
         differing: Vec::new(),
         finished,
         failure: None,
         output,
     };
     let ended = study.measure(&answers, &mut again);
-    let Again { mut written, told, mut differing, failure, output, .. } = again;
+    let ReplayComparison { mut written, compared: told, mut differing, failure, output, .. } = again;
     if let Some(failure) = failure {
         return Err(failure);
     }
     match ended {
-        Err(Stop::Failed(Error::Run(RunError::Replay { .. }))) if !finished && answers.is_exhausted() => {
+        Err(StopReason::Failed(Error::Run(RunError::Replay { .. }))) if !finished && answers.is_exhausted() => {
             if told == 0 {
                 return Err(ContainerError::Unfinished.into());
             }
-            let lines = plural(told as u64, "line");
-            warn(&format!("the study was not finished; complete: {lines} of its result"));
+            let lines = format_count(told as u64, "line");
+            print_warning(&format!("the study was not finished; complete: {lines} of its result"));
         }
-        Err(Stop::Failed(error)) => return Err(error.into()),
-        Err(Stop::Asked) | Ok(()) => {}
+        Err(StopReason::Failed(error)) => return Err(error.into()),
+        Err(StopReason::Requested) | Ok(()) => {}
     }
     if finished && written.next().transpose()?.is_some() {
         differing.push("further lines are there".to_string());
@@ -47,27 +47,27 @@ pub fn replay<V: StudyView>(view: &V, container: &Container, output: &mut Output
         differing.push("further answers are there".to_string());
     }
     match output.is_json() {
-        true => view.replayed(&study, output)?,
-        false => view.text(&study, output)?,
+        true => view.print_replay_lines(&study, output)?,
+        false => view.print_text(&study, output)?,
     }
     if differing.is_empty() {
         if !output.is_json() {
-            output.line("\nThese are the figures stored with the readings.")?;
+            output.write_line("\nThese are the figures stored with the readings.")?;
         }
-        output.finish()?;
-        return Ok(view.exit(&study));
+        output.flush()?;
+        return Ok(view.exit_code(&study));
     }
-    output.finish()?;
+    output.flush()?;
     let text = format!("the readings give another result than the stored one: {}", differing.join(", "));
     Err(Failure::internal(text).with_remedy("a file was changed, or another version wrote it"))
 }
 
 /// Compares each line of a result with the stored one.
-struct Again<'a> {
+struct ReplayComparison<'a> {
     /// The lines that were printed then.
-    written: Lines,
+    written: ContainerLines,
     /// Number of lines that were computed again.
-    told: usize,
+    compared: usize,
     /// Lines that differ.
     differing: Vec<String>,
     /// Whether the study is complete.
@@ -76,23 +76,23 @@ struct Again<'a> {
     output: &'a mut Output,
 }
 
-impl Again<'_> {
-    fn take(&mut self, record: &Record) -> Result<(), Failure> {
+impl ReplayComparison<'_> {
+    fn compare_record(&mut self, record: &ResultRecord) -> Result<(), Failure> {
         let now: Value = serde_json::from_str(&record.line).expect("records are JSON");
         match self.written.next().transpose()? {
-            Some(written) => self.differing.extend(difference(&now, &written)),
+            Some(written) => self.differing.extend(describe_difference(&now, &written)),
             // It was found after the last line that was kept.
             None if !self.finished => return Ok(()),
-            None => self.differing.push(format!("{}, which is not there", name(&now))),
+            None => self.differing.push(format!("{}, which is not there", name_line(&now))),
         }
-        self.told += 1;
-        if self.output.is_json() { self.output.json(&record.line) } else { Ok(()) }
+        self.compared += 1;
+        if self.output.is_json() { self.output.write_json(&record.line) } else { Ok(()) }
     }
 }
 
-impl Follow for Again<'_> {
-    fn record(&mut self, record: Record) -> ControlFlow<()> {
-        match self.take(&record) {
+impl StudyFollower for ReplayComparison<'_> {
+    fn accept_record(&mut self, record: ResultRecord) -> ControlFlow<()> {
+        match self.compare_record(&record) {
             Ok(()) => ControlFlow::Continue(()),
             Err(failure) => {
                 self.failure = Some(failure);
@@ -103,25 +103,28 @@ impl Follow for Again<'_> {
 }
 
 /// The first field in which a line is not as it was written, and what the line is about.
-fn difference(now: &Value, written: &Value) -> Option<String> {
+fn describe_difference(now: &Value, written: &Value) -> Option<String> {
     let empty = serde_json::Map::new();
     let fields = |value: &Value| value.as_object().unwrap_or(&empty).keys().cloned().collect::<Vec<_>>();
-    let field =
-        fields(now).into_iter().chain(fields(written)).find(|field| now.get(field) != written.get(field))?;
-    Some(format!("{field} of {}, {} and stored {}", name(now), short(&now[&field]), short(&written[&field])))
+    let field = fields(now).into_iter().chain(fields(written)).find(|field| now.get(field) != written.get(field))?;
+    Some(format!(
+        "{field} of {}, {} and stored {}",
+        name_line(now),
+        shorten_value(&now[&field]),
+        shorten_value(&written[&field])
+    ))
 }
 
 /// A value for a message: of a quantity its number.
-fn short(value: &Value) -> String {
+fn shorten_value(value: &Value) -> String {
     const MOST: usize = 40;
     let text = value.get("value").unwrap_or(value).to_string();
     if text.chars().count() <= MOST { text } else { text.chars().take(MOST).chain("...".chars()).collect() }
 }
 
 /// What a line is about, by the fields that name it.
-fn name(line: &Value) -> String {
-    const NAMING: [&str; 8] =
-        ["snippet", "code", "operands", "clock", "executor", "design", "state", "context"];
+fn name_line(line: &Value) -> String {
+    const NAMING: [&str; 8] = ["snippet", "code", "operands", "clock", "executor", "design", "state", "context"];
     let kind = line["kind"].as_str().unwrap_or_default();
     let words = NAMING.iter().filter_map(|field| line[*field].as_str()).filter(|word| !word.is_empty());
     let words: Vec<&str> = words.collect();

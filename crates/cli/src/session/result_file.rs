@@ -5,7 +5,7 @@
 //! dropped when the file is resumed.
 
 use crate::output::Failure;
-use cyclescope::input::{self, BadInput, Kind};
+use cyclescope::input::{self, BadInput, InputKind};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The start of a file's first line, by which a file that was cut there is known.
-const HEAD: &str = r#"{"schema":"cyclescope/1","kind":"machine""#;
+const FIRST_LINE_START: &str = r#"{"schema":"cyclescope/1","kind":"machine""#;
 
 /// A result file that is written.
 pub struct ResultFile {
@@ -49,11 +49,11 @@ struct JournalHead {
 impl ResultFile {
     /// A new file, or an empty one.
     pub fn create(path: &Path, command: &'static str, resumes: bool) -> Result<ResultFile, Failure> {
-        let mut file = ResultFile::open(path, command, true)?;
+        let mut file = ResultFile::open_locked(path, command, true)?;
         file.resumes = resumes;
         if file.length > 0 {
             let remedy = match file.resumes {
-                true => format!("resume it with --resume {}, or name a new file", quoted(path)),
+                true => format!("resume it with --resume {}, or name a new file", quote_path(path)),
                 false => "name a new file".to_string(),
             };
             return Err(Failure::usage(format!("{} already exists", path.display()), Some(&remedy)));
@@ -70,35 +70,36 @@ impl ResultFile {
         command: &'static str,
         read: impl FnOnce(&[u8]) -> Result<T, Failure>,
     ) -> Result<(ResultFile, T), Failure> {
-        let mut opened = ResultFile::open(path, command, false)?;
+        let mut opened = ResultFile::open_locked(path, command, false)?;
         let remedy = "name a file that --out wrote";
-        let content = input::drain(&mut opened.file, Kind::Results)
-            .map_err(|why| Failure::input(&BadInput { file: path.to_path_buf(), why }, remedy))?;
+        let content = input::read_stream(&mut opened.file, InputKind::Results)
+            .map_err(|why| Failure::from_input(&BadInput { file: path.to_path_buf(), why }, remedy))?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let rest = &content[whole..];
-        if whole == 0 && !(rest.starts_with(HEAD.as_bytes()) || HEAD.as_bytes().starts_with(rest)) {
-            return Err(foreign(path, command));
+        if whole == 0
+            && !(rest.starts_with(FIRST_LINE_START.as_bytes()) || FIRST_LINE_START.as_bytes().starts_with(rest))
+        {
+            return Err(foreign_file(path, command));
         }
         let kept = read(&content[..whole])?;
         if !rest.is_empty() {
-            opened.file.set_len(whole as u64).map_err(|error| opened.unwritten(&error))?;
+            opened.file.set_len(whole as u64).map_err(|error| opened.write_failure(&error))?;
         }
         opened.length = whole as u64;
         Ok((opened, kept))
     }
 
-    fn open(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
+    fn open_locked(path: &Path, command: &'static str, create: bool) -> Result<ResultFile, Failure> {
         let mut options = File::options();
         // What is resumed may be a pipe that nobody writes to; a new file may be one that is slowly read.
         options.custom_flags(libc::O_NOCTTY | if create { 0 } else { libc::O_NONBLOCK });
         let opened = options.read(true).append(true).create(create).open(path);
         let file = opened.map_err(|error| {
-            let remedy =
-                if create { "name a file where you may write" } else { "name a file that --out wrote" };
+            let remedy = if create { "name a file where you may write" } else { "name a file that --out wrote" };
             Failure::usage(format!("{} can't be opened: {error}", path.display()), Some(remedy))
         })?;
         if !create && !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return Err(foreign(path, command));
+            return Err(foreign_file(path, command));
         }
         // Any other error means that the file system has no locks: then two writers can't be detected.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
@@ -124,29 +125,29 @@ impl ResultFile {
 
     /// Begins a new file with what can be told before there is any result. A file with nothing behind it goes when the program
     /// ends, and stays where it is killed.
-    pub fn begin(&mut self, line: &str) -> Result<(), Failure> {
-        self.append(line)?;
+    pub fn write_first_line(&mut self, line: &str) -> Result<(), Failure> {
+        self.append_line(line)?;
         self.head = self.length;
         Ok(())
     }
 
     /// Drops what is behind this number of bytes: lines that belong together and are not complete.
-    pub fn cut(&mut self, bytes: u64) -> Result<(), Failure> {
+    pub fn truncate_to(&mut self, bytes: u64) -> Result<(), Failure> {
         if bytes < self.length {
-            self.file.set_len(bytes).map_err(|error| self.unwritten(&error))?;
+            self.file.set_len(bytes).map_err(|error| self.write_failure(&error))?;
             self.length = bytes;
         }
         Ok(())
     }
 
     /// Names the study: parts of another one in the journal are passed over.
-    pub fn belongs_to(&mut self, session: Value) {
+    pub fn set_session(&mut self, session: Value) {
         self.session = session;
     }
 
     /// Sets the options without which the file is not resumed: these words, in which `--resume` stands behind the command's
     /// name.
-    pub fn resumes_with(&mut self, words: &[&str]) {
+    pub fn set_resume_command(&mut self, words: &[&str]) {
         let path = self.path.display().to_string();
         let mut words = words.to_vec();
         let behind = words.iter().position(|word| *word == self.command).map_or(words.len(), |at| at + 1);
@@ -155,56 +156,56 @@ impl ResultFile {
     }
 
     /// Adds a line; what was written before stays good where that fails.
-    pub fn append(&mut self, line: &str) -> Result<(), Failure> {
+    pub fn append_line(&mut self, line: &str) -> Result<(), Failure> {
         let line = format!("{line}\n");
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             // Half a line may have been written. Where this fails too, the next reader drops it.
             let _ = self.file.set_len(self.length);
-            return Err(self.unwritten(&error));
+            return Err(self.write_failure(&error));
         }
         self.length += line.len() as u64;
         Ok(())
     }
 
     /// Keeps a part of a line to come.
-    pub fn keep(&mut self, part: &str) -> Result<(), Failure> {
+    pub fn append_part(&mut self, part: &str) -> Result<(), Failure> {
         let mut bytes = Vec::new();
         if self.journal.is_none() {
             let path = self.journal_path();
-            let file = input::replace(&path).map_err(|error| self.unwritten(&error))?;
-            bytes = line(&JournalHead { session: self.session.clone() });
+            let file = input::replace_file(&path).map_err(|error| self.write_failure(&error))?;
+            bytes = to_json_line(&JournalHead { session: self.session.clone() });
             self.journal = Some(file);
         }
         bytes.extend(format!("{part}\n").into_bytes());
         let written = self.journal.as_mut().map_or(Ok(()), |journal| journal.write_all(&bytes));
-        written.map_err(|error| self.unwritten(&error))
+        written.map_err(|error| self.write_failure(&error))
     }
 
     /// The parts that were kept before an interruption. The journal of another study and lines that are cut are
     /// passed over: what they contain is measured again.
-    pub fn journal(&mut self) -> Result<Vec<Value>, Failure> {
+    pub fn read_journal(&mut self) -> Result<Vec<Value>, Failure> {
         let path = self.journal_path();
         let remedy = "remove it: what it contains is measured again";
-        let mut journal = match input::extend(&path, Kind::Journal) {
+        let mut journal = match input::open_for_append(&path, InputKind::Journal) {
             Ok(journal) => journal,
             Err(bad) if bad.is_missing() => return Ok(Vec::new()),
-            Err(bad) => return Err(Failure::input(&bad, remedy)),
+            Err(bad) => return Err(Failure::from_input(&bad, remedy)),
         };
-        let content = input::drain(&mut journal, Kind::Journal)
-            .map_err(|why| Failure::input(&BadInput { file: path, why }, remedy))?;
+        let content = input::read_stream(&mut journal, InputKind::Journal)
+            .map_err(|why| Failure::from_input(&BadInput { file: path, why }, remedy))?;
         let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut lines = content[..whole].split(|byte| *byte == b'\n');
         let head: Option<JournalHead> = lines.next().and_then(|line| serde_json::from_slice(line).ok());
         if head.is_none_or(|head| head.session != self.session) {
             return Ok(Vec::new());
         }
-        journal.set_len(whole as u64).map_err(|error| self.unwritten(&error))?;
+        journal.set_len(whole as u64).map_err(|error| self.write_failure(&error))?;
         self.journal = Some(journal);
         Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
     /// Removes the journal: nothing is left to resume.
-    pub fn finish(self) {
+    pub fn remove_journal(self) {
         // A missing journal is no error.
         let _ = std::fs::remove_file(self.journal_path());
     }
@@ -215,14 +216,14 @@ impl ResultFile {
     }
 
     /// What to print when the program is interrupted from now on; `None` where the command can't resume the file.
-    pub fn announce(&mut self) -> Option<String> {
+    pub fn announce_resume(&mut self) -> Option<String> {
         self.announced = true;
         self.resumes.then(|| format!("interrupted; resume with {}", self.resume_command()))
     }
 
     /// The command that resumes the file.
     fn resume_command(&self) -> String {
-        let short = || format!("cyclescope {} --resume {}", self.command, quoted(&self.path));
+        let short = || format!("cyclescope {} --resume {}", self.command, quote_path(&self.path));
         self.command_line.clone().unwrap_or_else(short)
     }
 
@@ -232,7 +233,7 @@ impl ResultFile {
         PathBuf::from(name)
     }
 
-    fn unwritten(&self, error: &io::Error) -> Failure {
+    fn write_failure(&self, error: &io::Error) -> Failure {
         let resume = if self.resumes { format!(": {}", self.resume_command()) } else { String::new() };
         let remedy = format!("free some space; what was written is valid{resume}");
         Failure::internal(format!("writing to {} failed: {error}", self.path.display())).with_remedy(&remedy)
@@ -252,18 +253,18 @@ impl Drop for ResultFile {
 }
 
 /// A file that another command or program wrote.
-pub fn foreign(path: &Path, command: &str) -> Failure {
+pub fn foreign_file(path: &Path, command: &str) -> Failure {
     let text = format!("{} was not written by `cyclescope {command} --out`", path.display());
     Failure::usage(text, Some("name one, or a new file with --out"))
 }
 
-fn line<T: Serialize>(content: &T) -> Vec<u8> {
+fn to_json_line<T: Serialize>(content: &T) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(content).expect("results are plain data");
     bytes.push(b'\n');
     bytes
 }
 
-fn quoted(path: &Path) -> String {
+fn quote_path(path: &Path) -> String {
     let path = path.display().to_string();
     shlex::try_quote(&path).map(|path| path.into_owned()).unwrap_or_default()
 }
@@ -271,7 +272,7 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_fuzz::{Shape, fuzz};
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
     use serde_json::json;
 
     fn created(path: &Path) -> Result<ResultFile, Failure> {
@@ -284,7 +285,7 @@ mod tests {
         let path = folder.path().join("a.jsonl");
         let mut first = created(&path).unwrap();
         assert!(created(&path).is_err());
-        first.append("{}").unwrap();
+        first.append_line("{}").unwrap();
         drop(first);
         // It has a line now.
         assert!(created(&path).is_err() && path.exists());
@@ -296,27 +297,27 @@ mod tests {
         let path = folder.path().join("a.jsonl");
         let part = |form: u64| json!({"form": form, "cycles": [0.1, 1.0 / 3.0]});
         let mut file = created(&path).unwrap();
-        file.belongs_to(json!({"seed": 1, "share": 0.95}));
-        (0..3).for_each(|form| file.keep(&part(form).to_string()).unwrap());
+        file.set_session(json!({"seed": 1, "share": 0.95}));
+        (0..3).for_each(|form| file.append_part(&part(form).to_string()).unwrap());
         let whole = std::fs::read(file.journal_path()).unwrap();
         let lines = whole.iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(lines, 4);
         for (cut, expected) in [(0, 3), (1, 2), (20, 2), (whole.len() - 5, 0)] {
             std::fs::write(file.journal_path(), &whole[..whole.len() - cut]).unwrap();
             file.journal = None;
-            let known = file.journal().unwrap();
+            let known = file.read_journal().unwrap();
             assert_eq!(known, (0..expected).map(part).collect::<Vec<_>>(), "{cut}");
             // It continues with whole lines.
-            file.keep(&part(7).to_string()).unwrap();
+            file.append_part(&part(7).to_string()).unwrap();
             file.journal = None;
-            assert_eq!(file.journal().unwrap().last(), Some(&part(7)), "{cut}");
+            assert_eq!(file.read_journal().unwrap().last(), Some(&part(7)), "{cut}");
         }
         std::fs::write(file.journal_path(), &whole).unwrap();
         file.journal = None;
-        file.belongs_to(json!({"seed": 2, "share": 0.95}));
-        assert_eq!(file.journal().unwrap(), Vec::<Value>::new());
+        file.set_session(json!({"seed": 2, "share": 0.95}));
+        assert_eq!(file.read_journal().unwrap(), Vec::<Value>::new());
         let journal = file.journal_path();
-        file.finish();
+        file.remove_journal();
         assert!(!journal.exists());
     }
 
@@ -328,8 +329,8 @@ mod tests {
         std::fs::write(&theirs, whole).unwrap();
         let mut file = created(&path).unwrap();
         std::os::unix::fs::symlink(&theirs, file.journal_path()).unwrap();
-        assert!(file.journal().is_err());
-        file.keep("{}").unwrap();
+        assert!(file.read_journal().is_err());
+        file.append_part("{}").unwrap();
         assert_eq!(std::fs::read_to_string(&theirs).unwrap(), whole);
         assert!(!file.journal_path().is_symlink());
     }
@@ -340,32 +341,31 @@ mod tests {
         let path = folder.path().join("a b");
         let mut file = created(&path).unwrap();
         assert_eq!(file.resume_command(), format!("cyclescope instr --resume '{}'", path.display()));
-        file.resumes_with(&["cyclescope", "instr", "--executor", "kernel", "--", "x"]);
+        file.set_resume_command(&["cyclescope", "instr", "--executor", "kernel", "--", "x"]);
         let expected = format!("cyclescope instr --resume '{}' --executor kernel -- x", path.display());
         assert_eq!(file.resume_command(), expected);
     }
 
     #[test]
     fn any_file_is_resumed_or_refused() {
-        use crate::studies::{resumed_file, resumed_points};
+        use crate::studies::{check_resumed_file, check_resumed_points};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.jsonl");
         let results = include_bytes!("../../../cyclescope/tests/hostile/results.jsonl");
         let journal = b"{\"session\":null}\n{\"form\":1,\"pass\":0}\n{\"form\":2}\n{\"cut".to_vec();
         let both = [&results[..], b"\0", &journal].concat();
-        fuzz("resumed", Shape::JsonLines, &[both, b"\n".to_vec()], |bytes| {
+        fuzz_reader("resumed", InputShape::JsonLines, &[both, b"\n".to_vec()], |bytes| {
             let mut parts = bytes.splitn(2, |byte| *byte == 0);
             let (content, journal) = (parts.next().unwrap(), parts.next().unwrap_or_default());
             std::fs::write(&path, content).unwrap();
-            let instr = ResultFile::resume(&path, "instr", |content| resumed_file(&path, content));
+            let instr = ResultFile::resume(&path, "instr", |content| check_resumed_file(&path, content));
             drop(instr);
-            let Ok((mut file, _)) =
-                ResultFile::resume(&path, "run", |content| resumed_points(&path, content))
+            let Ok((mut file, _)) = ResultFile::resume(&path, "run", |content| check_resumed_points(&path, content))
             else {
                 return;
             };
             std::fs::write(file.journal_path(), journal).unwrap();
-            file.journal().unwrap();
+            file.read_journal().unwrap();
         });
     }
 
@@ -383,10 +383,10 @@ mod tests {
         let path = folder.path().join("a.jsonl");
         let refuse = |content: &[u8]| match content {
             b"" => Ok(()),
-            _ => Err(foreign(&path, "instr")),
+            _ => Err(foreign_file(&path, "instr")),
         };
         for (content, good) in
-            [("", true), ("{\"sch", true), (HEAD, true), ("notes", false), ("{}\nnotes", false)]
+            [("", true), ("{\"sch", true), (FIRST_LINE_START, true), ("notes", false), ("{}\nnotes", false)]
         {
             std::fs::write(&path, content).unwrap();
             assert_eq!(ResultFile::resume(&path, "instr", refuse).is_ok(), good, "{content}");

@@ -1,9 +1,9 @@
 //! `--clock list` and `cyclescope clock`: every timing method, what it orders and whether it works here, and its source text.
 
-use crate::args::{ClockArgs, Common, find_clock};
-use crate::output::{Failure, Output, WIDTH, wrapped};
-use cyclescope::clock::source::{Language, source};
-use cyclescope::clock::{self, Clock, Side};
+use crate::args::{ClockArgs, CommonArgs, find_clock};
+use crate::output::{Failure, Output, WIDTH, wrap_text};
+use cyclescope::clock::source::{SourceLanguage, render_source};
+use cyclescope::clock::{self, Clock, ClockSide};
 use cyclescope::error::Unavailable;
 use cyclescope::record::exit;
 use iced_x86::Register;
@@ -16,7 +16,7 @@ struct ClockRecord {
     about: &'static str,
     source: &'static str,
     counts: cyclescope::unit::Unit,
-    promises: clock::Promises,
+    promises: clock::OrderingPromises,
     needs: Vec<String>,
     /// Registers that the start changes, by their names of 64 bits and of 32.
     clobbers: Vec<String>,
@@ -34,11 +34,11 @@ impl ClockRecord {
     fn new(clock: &'static Clock, works: Result<(), Unavailable>, default: Option<&Clock>) -> ClockRecord {
         let refusal = works.err();
         let names = |side, of: fn(Register) -> Register| -> Vec<String> {
-            let registers = clock.clobbers_of(side).into_iter();
+            let registers = clock.side_clobbers(side).into_iter();
             registers.map(|register| format!("{:?}", of(register)).to_lowercase()).collect()
         };
         let [(clobbers, clobbers_32), (end_clobbers, end_clobbers_32)] =
-            Side::BOTH.map(|side| (names(side, |full| full), names(side, |full| full.full_register32())));
+            ClockSide::BOTH.map(|side| (names(side, |full| full), names(side, |full| full.full_register32())));
         ClockRecord {
             clock: clock.name,
             also: clock.also,
@@ -46,7 +46,7 @@ impl ClockRecord {
             source: clock.source,
             counts: clock.counts,
             promises: clock.promises,
-            needs: clock.features().into_iter().map(cyclescope::machine::features::name).collect(),
+            needs: clock.required_features().into_iter().map(cyclescope::machine::features::feature_name).collect(),
             clobbers,
             clobbers_32,
             end_clobbers,
@@ -59,7 +59,7 @@ impl ClockRecord {
     }
 
     /// Which registers each side changes, by their names of 64 bits and of 32.
-    fn changes(&self) -> String {
+    fn describe_clobbers(&self) -> String {
         let both = |full: &[String], half: &[String]| format!("{} ({})", full.join(" "), half.join(" "));
         let start = both(&self.clobbers, &self.clobbers_32);
         match self.clobbers == self.end_clobbers {
@@ -71,8 +71,8 @@ impl ClockRecord {
     }
 
     /// The five promises as letters, a dash for each that is not made.
-    fn orders(&self) -> String {
-        self.promises.each().map(|(letter, _, kept)| if kept { letter } else { '-' }).iter().collect()
+    fn promise_letters(&self) -> String {
+        self.promises.list_promises().map(|(letter, _, kept)| if kept { letter } else { '-' }).iter().collect()
     }
 }
 
@@ -85,46 +85,46 @@ struct SourceRecord {
 }
 
 /// Runs `cyclescope clock` and returns the exit code.
-pub fn clock(common: &Common, args: &ClockArgs, output: &mut Output) -> Result<u8, Failure> {
-    if let Some(name) = common.measuring().filter(|name| args.emit.is_some() || *name == "--clock") {
+pub fn run_clock(common: &CommonArgs, args: &ClockArgs, output: &mut Output) -> Result<u8, Failure> {
+    if let Some(name) = common.first_measuring_option().filter(|name| args.emit.is_some() || *name == "--clock") {
         let text = format!("{name} has no effect: clock measures nothing");
         return Err(Failure::usage(text, Some("leave it out")));
     }
     let named = args.name.as_deref().map(find_clock).transpose()?;
     match (named, args.emit) {
-        (Some(clock), Some(language)) => emit(clock, language, output),
-        (named, _) => list_of(common, named, output),
+        (Some(clock), Some(language)) => print_source(clock, language, output),
+        (named, _) => print_clock_list(common, named, output),
     }
 }
 
 /// Prints a method's source text and nothing else.
-fn emit(clock: &'static Clock, language: &'static Language, output: &mut Output) -> Result<u8, Failure> {
-    let text = source(clock, language).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
+fn print_source(clock: &'static Clock, language: &'static SourceLanguage, output: &mut Output) -> Result<u8, Failure> {
+    let text = render_source(clock, language).map_err(|error| Failure::usage(error.why, Some(&error.remedy)))?;
     if output.is_json() {
         let record = SourceRecord { clock: clock.name, language: language.name, text };
-        output.record("clock.source", &record)?;
+        output.write_record("clock.source", &record)?;
     } else {
-        output.line(text.trim_end())?;
+        output.write_line(text.trim_end())?;
     }
     Ok(exit::DONE)
 }
 
 /// Lists the timing methods.
-pub fn list(common: &Common, output: &mut Output) -> Result<u8, Failure> {
-    list_of(common, None, output)
+pub fn list_clocks(common: &CommonArgs, output: &mut Output) -> Result<u8, Failure> {
+    print_clock_list(common, None, output)
 }
 
 /// Lists one timing method or all.
-fn list_of(common: &Common, only: Option<&Clock>, output: &mut Output) -> Result<u8, Failure> {
-    let machine = common.machine()?;
+fn print_clock_list(common: &CommonArgs, only: Option<&Clock>, output: &mut Output) -> Result<u8, Failure> {
+    let machine = common.detect_machine()?;
     let capabilities = common.capabilities(&machine);
     let default = capabilities.default_clock(&machine).ok();
-    let clocks = capabilities.clocks(&machine).into_iter();
+    let clocks = capabilities.check_clocks(&machine).into_iter();
     let clocks = clocks.filter(|(clock, _)| only.is_none_or(|only| only.name == clock.name));
     let records: Vec<_> = clocks.map(|(clock, works)| ClockRecord::new(clock, works, default)).collect();
     if output.is_json() {
         for record in &records {
-            output.record("clock", record)?;
+            output.write_record("clock", record)?;
         }
         return Ok(exit::DONE);
     }
@@ -133,31 +133,31 @@ fn list_of(common: &Common, only: Option<&Clock>, output: &mut Output) -> Result
         let mark = if record.default { "*" } else { " " };
         let name = format!("{:widest$}", record.clock);
         let name = if record.available { output.bold(&name) } else { output.faint(&name) };
-        output.line(format!("{mark} {name}  {}  {}", record.orders(), record.counts.text()))?;
-        for line in wrapped(record.about, WIDTH - 4) {
-            output.line(format!("    {line}"))?;
+        output.write_line(format!("{mark} {name}  {}  {}", record.promise_letters(), record.counts.text()))?;
+        for line in wrap_text(record.about, WIDTH - 4) {
+            output.write_line(format!("    {line}"))?;
         }
-        for line in wrapped(&record.changes(), WIDTH - 4) {
-            output.line(format!("    {line}"))?;
+        for line in wrap_text(&record.describe_clobbers(), WIDTH - 4) {
+            output.write_line(format!("    {line}"))?;
         }
         if !record.also.is_empty() {
-            output.line(format!("    also called {}", record.also.join(", ")))?;
+            output.write_line(format!("    also called {}", record.also.join(", ")))?;
         }
         if let Some(why) = &record.why_not {
-            for line in wrapped(&format!("not available here: {why}"), WIDTH - 4) {
-                output.line(format!("    {}", output.yellow(&line)))?;
+            for line in wrap_text(&format!("not available here: {why}"), WIDTH - 4) {
+                output.write_line(format!("    {}", output.yellow(&line)))?;
             }
         }
     }
-    output.line("")?;
+    output.write_line("")?;
     let legend: Vec<String> = match records.first() {
         Some(record) => {
-            record.promises.each().iter().map(|(letter, text, _)| format!("{letter} {text}")).collect()
+            record.promises.list_promises().iter().map(|(letter, text, _)| format!("{letter} {text}")).collect()
         }
         None => Vec::new(),
     };
-    for line in wrapped(&format!("* the default here. Orders: {}.", legend.join(", ")), WIDTH) {
-        output.line(line)?;
+    for line in wrap_text(&format!("* the default here. Orders: {}.", legend.join(", ")), WIDTH) {
+        output.write_line(line)?;
     }
     Ok(exit::DONE)
 }

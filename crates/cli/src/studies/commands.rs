@@ -1,9 +1,9 @@
 //! The commands that measure with a study, each by a line.
 
 use super::{evaluate, instr, marker, points, run};
-use crate::args::Common;
+use crate::args::CommonArgs;
 use crate::output::{Failure, Output};
-use cyclescope::result::container::Container;
+use cyclescope::result::container::EvidenceContainer;
 use std::path::Path;
 
 /// A command that measures with a study.
@@ -11,20 +11,20 @@ pub struct StudyCommand {
     /// The study's name.
     pub name: &'static str,
     /// Computes a result again from evidence; returns the exit code.
-    pub replay: fn(&Container, &mut Output) -> Result<u8, Failure>,
+    pub replay: fn(&EvidenceContainer, &mut Output) -> Result<u8, Failure>,
     /// Measures what evidence describes again, on this machine, where the command can.
-    pub measure_again: Option<MeasureAgain>,
+    pub measure_again: Option<MeasureAgainFn>,
 }
 
-type MeasureAgain = fn(&Common, &Path, &Container, &mut Output) -> Result<u8, Failure>;
+type MeasureAgainFn = fn(&CommonArgs, &Path, &EvidenceContainer, &mut Output) -> Result<u8, Failure>;
 
 /// All of them.
-pub const STUDIES: &[StudyCommand] = &[
-    StudyCommand { name: run::NAME, replay: run::replay, measure_again: Some(run::again) },
-    StudyCommand { name: evaluate::NAME, replay: evaluate::replay, measure_again: None },
-    StudyCommand { name: instr::NAME, replay: instr::replay, measure_again: None },
-    StudyCommand { name: marker::NAME, replay: marker::replay, measure_again: None },
-    StudyCommand { name: points::NAME, replay: points::replay, measure_again: None },
+pub const STUDY_COMMANDS: &[StudyCommand] = &[
+    StudyCommand { name: run::NAME, replay: run::replay_run, measure_again: Some(run::measure_again) },
+    StudyCommand { name: evaluate::NAME, replay: evaluate::replay_evaluate, measure_again: None },
+    StudyCommand { name: instr::NAME, replay: instr::replay_instr, measure_again: None },
+    StudyCommand { name: marker::NAME, replay: marker::replay_marker, measure_again: None },
+    StudyCommand { name: points::NAME, replay: points::replay_points, measure_again: None },
 ];
 
 #[cfg(test)]
@@ -34,10 +34,10 @@ mod tests {
 
     #[test]
     fn each_study_has_a_command() {
-        for StudyInfo { name, plain, .. } in study::ALL {
-            let own = STUDIES.iter().filter(|command| command.name == *name).count();
+        for StudyInfo { name, generic: plain, .. } in study::ALL {
+            let own = STUDY_COMMANDS.iter().filter(|command| command.name == *name).count();
             assert_eq!(own, usize::from(plain.is_none()), "{name}");
         }
-        assert!(STUDIES.iter().all(|command| cyclescope::study::named(command.name).is_some()));
+        assert!(STUDY_COMMANDS.iter().all(|command| cyclescope::study::find_study(command.name).is_some()));
     }
 }

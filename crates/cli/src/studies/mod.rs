@@ -9,7 +9,7 @@ mod doctor;
 mod evaluate;
 mod generic_study;
 mod instr;
-mod look;
+mod line_view;
 mod marker;
 mod points;
 mod replay;
@@ -19,4 +19,4 @@ mod uarch;
 pub use dispatch::run_command;
 
 #[cfg(test)]
-pub use {instr::resumed_file, points::resumed_points};
+pub use {instr::check_resumed_file, points::check_resumed_points};

@@ -51,14 +51,8 @@ fn each_benchmark_has_its_verdict() {
     for part in ["value", "low", "high"] {
         assert!((change[part].as_f64().expect("a number") - 0.02).abs() < 1e-9, "{change}");
     }
-    assert_eq!(
-        (&change["unit"], &slower["old"], &slower["new"]),
-        (&"share".into(), &100.0.into(), &102.0.into())
-    );
-    assert_eq!(
-        (&slower["pairs"], &found[2]["pairs"]),
-        (&serde_json::json!([12, 12]), &serde_json::json!([12, 0]))
-    );
+    assert_eq!((&change["unit"], &slower["old"], &slower["new"]), (&"share".into(), &100.0.into(), &102.0.into()));
+    assert_eq!((&slower["pairs"], &found[2]["pairs"]), (&serde_json::json!([12, 12]), &serde_json::json!([12, 0])));
     assert!(slower["repro"].as_str().is_some_and(|repro| repro.contains("--seed 7")), "{slower}");
     let told = ab(&[&old, &new]);
     assert!(told.stderr.contains("gone, new"), "{told:?}");
@@ -95,10 +89,7 @@ fn any_program_is_compared_by_its_cpu_time() {
     let work = |turns: &str| format!("sh -c 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done'");
     let found = lines(&[&work("2000"), &work("8000"), "--within", "5%"], 0);
     assert_eq!((&found[0]["name"], &found[0]["verdict"]), (&"program".into(), &"slower".into()), "{found:?}");
-    assert!(
-        found[0]["user_us"].is_array() && found[0]["new"].as_f64() > found[0]["old"].as_f64(),
-        "{found:?}"
-    );
+    assert!(found[0]["user_us"].is_array() && found[0]["new"].as_f64() > found[0]["old"].as_f64(), "{found:?}");
     // Programs with benchmarks too.
     let told = tells(&[("a", "1000")]);
     assert_eq!(lines(&[&told, &told, "--whole"], 0)[0]["name"], "program");
@@ -189,11 +180,7 @@ fn recorded_runs_are_compared_with_later() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let [same, slower] = ["1000", "1020"].map(|cycles| tells(&[("a", cycles)]));
     let recorded = ab(&[&same, "--out", &path("one")]);
-    assert_eq!(
-        (recorded.code, recorded.stdout.contains("runs are recorded")),
-        (Some(0), true),
-        "{recorded:?}"
-    );
+    assert_eq!((recorded.code, recorded.stdout.contains("runs are recorded")), (Some(0), true), "{recorded:?}");
     let found = &lines(&["--against", &path("one"), &slower, "--fail-on-slower", "1%"], 6)[0];
     assert_eq!((&found["verdict"], &found["interleaved"]), (&"slower".into(), &false.into()), "{found}");
     let told = ab(&["--against", &path("one"), &same]).stdout;
@@ -244,8 +231,7 @@ fn signals_find_programs_as_if_they_were_started_without_it() {
     let alone = said(SHOWS[0], &SHOWS[1..]);
     assert!(alone.contains("SigBlk:\t0000000000000200\n"), "{alone}");
     // SIGHUP is 1, SIGINT is 2.
-    let ignored =
-        alone.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:\t")?, 16).ok());
+    let ignored = alone.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:\t")?, 16).ok());
     assert_eq!(ignored.map(|ignored| ignored & 0b11), Some(0b01), "{alone}");
     let file = folder();
     let path = file.path().join("said").display().to_string();
@@ -262,8 +248,7 @@ fn a_closed_pipe_is_no_error() {
     let same = tells(&[("a", "1000")]);
     let program = env!("CARGO_BIN_EXE_cyclescope");
     let script = "{ \"$0\" ab --quick \"$1\" \"$1\"; echo $? >&2; } | true";
-    let ended =
-        std::process::Command::new("sh").args(["-c", script, program, &same]).output().expect("a shell");
+    let ended = std::process::Command::new("sh").args(["-c", script, program, &same]).output().expect("a shell");
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "0\n");
 }
 

@@ -54,14 +54,8 @@ fn a_file_has_the_marker_behind_its_loop_or_where_it_says() {
                 static void work(long *p) { for (int i = 0; i < 20; i++) *(volatile long *)p *= 3; }\n";
     for (body, calls) in [
         ("void around(void *memory) { work(memory); }", 1000),
-        (
-            "static inline void around(long *p) { work(p); if (*(volatile long *)p != 1) { MARKER(); } work(p); }",
-            1000,
-        ),
-        (
-            "static void around(void *memory) { for (int i = 0; i < 3; i++) { MARKER(); work(memory); } }",
-            3000,
-        ),
+        ("static inline void around(long *p) { work(p); if (*(volatile long *)p != 1) { MARKER(); } work(p); }", 1000),
+        ("static void around(void *memory) { for (int i = 0; i < 3; i++) { MARKER(); work(memory); } }", 3000),
     ] {
         let source = Source::new(&format!("{head}{body}\n"));
         let all = records(&["none", "static-key-5", "function-entry"], &["--around", source.name()]);

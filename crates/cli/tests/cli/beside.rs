@@ -8,7 +8,7 @@ use serde_json::Value;
 fn two_cpus() -> bool {
     let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
     if !two {
-        cyclescope_skipped::skipped(format_args!("this process may use one CPU only"));
+        cyclescope_skipped::report_skipped(format_args!("this process may use one CPU only"));
     }
     two
 }
@@ -20,8 +20,7 @@ fn what_ran_beside_is_told_with_its_share_of_the_time() {
     }
     let arguments = ["run", "imul rax, rax", "--quick", "--beside", "mov rbx, [r14]", "--json"];
     let told = answer(&mut cyclescope(&arguments));
-    let lines: Vec<Value> =
-        told.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = told.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
     assert!(kinds.contains(&"run") && kinds.last() == Some(&"beside"), "{told:?}");
     let beside = lines.last().expect("a line");

@@ -85,7 +85,8 @@ fn a_buffer_holds_what_was_asked_for() {
     std::fs::write(&file, "abc").expect("a file");
     let file = file.to_str().expect("text");
     let zeros = "for (long i = 0; i < 1 << 20; i++) CHECK(!p[i]);";
-    let random = "long set = 0; for (long i = 0; i < 1 << 20; i++) set += p[i] & 1; CHECK(set > 500000 && set < 550000);";
+    let random =
+        "long set = 0; for (long i = 0; i < 1 << 20; i++) set += p[i] & 1; CHECK(set > 500000 && set < 550000);";
     let held = "CHECK(p[0] == 'a' && p[2] == 'c' && !p[3] && !p[(1 << 20) - 1] && n == 3);";
     let pattern = "CHECK(*(double *)p > 1 && *(double *)p < 1.1);";
     for (what, check) in [("zero", zeros), ("random", random), (file, held), ("pattern", pattern)] {
@@ -142,10 +143,7 @@ fn a_function_may_allocate_and_has_to_free() {
     }
     source.run(&["--call", "grow"], &[0, 5]);
     let leaks = told(&source.run(&["--call", "leak", "--samples", "2000"], &[4]));
-    assert!(
-        leaks.contains("SIGSEGV") && leaks.contains("malloc returns one") && leaks.contains("MiB"),
-        "{leaks}"
-    );
+    assert!(leaks.contains("SIGSEGV") && leaks.contains("malloc returns one") && leaks.contains("MiB"), "{leaks}");
     let large = told(&source.run(&["--arg", "2000000000"], &[4]));
     assert!(large.contains("malloc returns one") || large.contains("SIGSEGV"), "{large}");
 }
@@ -270,15 +268,11 @@ fn a_result_of_cpp_code_is_waited_for_where_it_is() {
     }
     let folder = folder();
     let file = folder.path().join("code.cpp");
-    let text =
-        "extern \"C\" float f(float x, char c) noexcept { return x * c; }\nextern \"C\" void g(char) {}\n";
+    let text = "extern \"C\" float f(float x, char c) noexcept { return x * c; }\nextern \"C\" void g(char) {}\n";
     std::fs::write(&file, text).expect("a file");
     let run = |name, codes: &[i32]| {
         let file = file.to_str().expect("text");
-        json(
-            &["run", "--quick", "--c", file, "--call", name, "--arg", "0.5f", "--serialize", "result"],
-            codes,
-        )
+        json(&["run", "--quick", "--c", file, "--call", name, "--arg", "0.5f", "--serialize", "result"], codes)
     };
     assert_eq!(run("f", &[0, 5])["serialized"], "float_result");
     assert!(told(&run("g", &[2])).contains("returns nothing"));
@@ -320,7 +314,7 @@ fn both_costs(text: &str) -> Option<([f64; 2], [f64; 2], Value)> {
     assert_eq!(line["throughput"], line["cost"], "{line}");
     let given = ["throughput", "latency"].map(|name| line[name]["value"].is_number());
     if given != [true, true] {
-        cyclescope_skipped::left_out(format_args!("too noisy: {line}"));
+        cyclescope_skipped::report_left_out(format_args!("too noisy: {line}"));
         return None;
     }
     Some((value(&line["throughput"]), value(&line["latency"]), line))
@@ -356,7 +350,7 @@ fn a_short_function_has_a_throughput_and_a_latency() {
             let named = ["\n  throughput ", "\n  latency "].map(|name| said.stdout.contains(name));
             assert_eq!(named, [true, true], "{said:?}");
         }
-        code => cyclescope_skipped::left_out(format_args!("ended with {code:?}: {said:?}")),
+        code => cyclescope_skipped::report_left_out(format_args!("ended with {code:?}: {said:?}")),
     }
 }
 
@@ -400,7 +394,5 @@ fn a_setup_runs_before_each_call() {
     assert!(words.join(" ").contains("the cost of prepare and a call of an empty function"), "{said:?}");
     source.run(&["--arg", "3"], &[4]);
     assert!(told(&source.run(&["--setup", "nothing"], &[2])).contains("no function `nothing`"));
-    assert!(
-        told(&source.run(&["--setup", "prepare", "--serialize", "float-result"], &[2])).contains("--setup")
-    );
+    assert!(told(&source.run(&["--setup", "prepare", "--serialize", "float-result"], &[2])).contains("--setup"));
 }

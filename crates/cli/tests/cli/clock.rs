@@ -1,7 +1,7 @@
 //! `clock`: lists of timing methods, and their source text, whose examples are built as they say themselves and run.
 
 use crate::support::{answer, cyclescope, folder, has, json, number, value};
-use cyclescope::clock::ALL;
+use cyclescope::clock::ALL_CLOCKS;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -65,12 +65,12 @@ fn usable() -> Vec<Value> {
 /// The figures that `evaluate` has of the methods' empty pairs, with an interval; measured one time for all tests.
 static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     let clocks = usable();
-    let missing: Vec<&str> = ALL
+    let missing: Vec<&str> = ALL_CLOCKS
         .iter()
         .map(|clock| clock.name)
         .filter(|name| clocks.iter().all(|one| one["clock"] != *name))
         .collect();
-    cyclescope_skipped::left_out(format_args!("a process cannot use {} here", missing.join(", ")));
+    cyclescope_skipped::report_left_out(format_args!("a process cannot use {} here", missing.join(", ")));
     let mut figures = BTreeMap::new();
     // Beside other work two seconds are not always enough for an interval of each overhead.
     for budget in ["2", "4", "8"] {
@@ -87,9 +87,7 @@ static EVALUATED: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
         let whole = |line: &Value| {
             line["kind"] == "evaluate" && line["overhead"]["low"].is_number() && line["rates"].is_array()
         };
-        figures.extend(
-            lines.filter(whole).map(|line| (line["clock"].as_str().expect("a name").to_string(), line)),
-        );
+        figures.extend(lines.filter(whole).map(|line| (line["clock"].as_str().expect("a name").to_string(), line)));
     }
     figures
 });
@@ -127,18 +125,14 @@ fn two_files_of_a_program_share_the_headers() {
                 "uint64_t read_{name}(void);\nuint64_t read_{name}(void) {{ return {reading}end(); }}\n"
             ));
             let orders = clock["promises"]["leading_done"] == true;
-            let back = if orders {
-                "if (end < start || next < end) return 1;"
-            } else {
-                "(void)start; (void)end; (void)next;"
-            };
+            let back =
+                if orders { "if (end < start || next < end) return 1;" } else { "(void)start; (void)end; (void)next;" };
             main.push_str(&format!(
                 "for (int i = 0; i < 1000; i++) {{ uint64_t start = {reading}start(), end = read_{name}(); \
                  uint64_t next = {reading}start(); if (!kept()) return 2; {back} }}\n"
             ));
         }
-        let declared: String =
-            methods.iter().map(|(name, _)| format!("uint64_t read_{name}(void);\n")).collect();
+        let declared: String = methods.iter().map(|(name, _)| format!("uint64_t read_{name}(void);\n")).collect();
         // GCC has registers for a program's own only in C.
         let kept = match language {
             "c" => {
@@ -146,7 +140,8 @@ fn two_files_of_a_program_share_the_headers() {
             }
             _ => "static int kept() { return 1; }\n#define TAKE\n",
         };
-        let pinned = "cpu_set_t set; CPU_ZERO(&set); CPU_SET(sched_getcpu(), &set); sched_setaffinity(0, sizeof set, &set);";
+        let pinned =
+            "cpu_set_t set; CPU_ZERO(&set); CPU_SET(sched_getcpu(), &set); sched_setaffinity(0, sizeof set, &set);";
         let main = format!("{one}{declared}{kept}int main(void) {{ {pinned} TAKE\n{main}return 0; }}\n");
         let suffix = if language == "c" { "c" } else { "cpp" };
         let [first, second] = ["main", "other"].map(|name| format!("{name}.{suffix}"));
@@ -227,7 +222,7 @@ fn examples(language: &str, file: &str, tools: &[&str]) {
         let cpu = engines.and_then(|line| line["cpu"].as_u64()).unwrap_or(0) as usize;
         let mut said = example(&emitted.stdout, file, folder.path(), cpu);
         let Some(engines) = engines else {
-            cyclescope_skipped::left_out(format_args!("the engine has no figure of {name}"));
+            cyclescope_skipped::report_left_out(format_args!("the engine has no figure of {name}"));
             continue;
         };
         let exits = name.contains("cpuid");

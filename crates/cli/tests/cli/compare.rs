@@ -58,8 +58,7 @@ impl Files {
     }
 
     fn results(&self, name: &str, rows: &[Value]) -> String {
-        let machine =
-            json!({"schema": "cyclescope/1", "kind": "machine", "cpu": {"brand": {"value": "A Processor"}}});
+        let machine = json!({"schema": "cyclescope/1", "kind": "machine", "cpu": {"brand": {"value": "A Processor"}}});
         let lines = std::iter::once(&machine).chain(rows).map(|line| format!("{line}\n"));
         self.write(name, &lines.collect::<String>())
     }
@@ -77,8 +76,7 @@ fn said(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str]) -> (Value, Vec<Value>) {
     let answer = said(&[&["--json"], arguments].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let mut lines: Vec<Value> =
-        answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let mut lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1" && line["kind"] == "compare"));
     let differences = lines.split_off(1);
     assert_eq!(lines[0]["part"], "summary");
@@ -131,10 +129,7 @@ fn what_differs_and_what_only_one_has_is_told() {
     let throughput = &summary["quantities"][3];
     assert_eq!((&throughput["intervals"], &throughput["overlap"]), (&1.into(), &1.into()));
     let only = &differences[0];
-    assert_eq!(
-        (&only["code"], &only["from"], &only["to"]),
-        (&"add_code".into(), &"op2".into(), &"op1".into())
-    );
+    assert_eq!((&only["code"], &only["from"], &only["to"]), (&"add_code".into(), &"op2".into(), &"op1".into()));
     assert_eq!((&only["a"]["value"], &only["b"]["value"]), (&1.0.into(), &2.0.into()));
     assert_eq!((&only["difference"], &only["relative"]), (&(-1.0).into(), &(-0.5).into()));
     assert_eq!(only["a"]["how"], "add r64, r64; in a circle");
@@ -175,8 +170,7 @@ fn columns_of_a_published_table_come_in_any_order() {
     let files = Files::new();
     let a = files.results("a.jsonl", &[add(1.0, 0.25), nop()]);
     let columns = "Notes,TO,from,RThroughput_cycles,latency_cycles,Encoding,Operands,MNEMONIC";
-    let table =
-        ["x,op1,op2,,3,,\"r64, r64\",add", "x,op1,op1,,1,vex,\"r64, r64\",add", "x,,,0.2,,legacy,,nop"];
+    let table = ["x,op1,op2,,3,,\"r64, r64\",add", "x,op1,op1,,1,vex,\"r64, r64\",add", "x,,,0.2,,legacy,,nop"];
     let (summary, differences) = lines(&[&a, &files.csv(columns, &table)]);
     assert_eq!(counts(&summary, "latency_exact"), [0, 1, 1, 1]);
     assert_eq!(counts(&summary, "throughput"), [1, 0, 1, 0]);
@@ -337,10 +331,8 @@ fn two_cores_are_compared_number_by_number() {
     let files = Files::new();
     let (rob, stores) = (entries("rob", Some([498.0, 498.0, 500.0])), entries("stores_in_flight", None));
     let loads = |value| entries("loads_in_flight", Some([value; 3]));
-    let a =
-        files.results("a.jsonl", &[rob.clone(), loads(192.0), entries("stores_in_flight", Some([112.0; 3]))]);
-    let b = files
-        .results("b.jsonl", &[loads(128.0), rob, stores, entries("branches_in_flight", Some([128.0; 3]))]);
+    let a = files.results("a.jsonl", &[rob.clone(), loads(192.0), entries("stores_in_flight", Some([112.0; 3]))]);
+    let b = files.results("b.jsonl", &[loads(128.0), rob, stores, entries("branches_in_flight", Some([128.0; 3]))]);
     let text = said(&[&a, &b]);
     assert_eq!((text.code, text.stderr.as_str()), (Some(0), ""), "{text:?}");
     let rows = |name: &str| -> Vec<&str> {

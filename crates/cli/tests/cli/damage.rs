@@ -3,11 +3,10 @@
 use crate::evidence::keep;
 use crate::support::{Answer, answer, cyclescope, folder, forged};
 use cyclescope::executor::Sample;
-use cyclescope::result::container::Writer;
+use cyclescope::result::container::ContainerWriter;
 use std::path::Path;
 
-const FILES: [&str; 5] =
-    ["manifest.json", "programs.jsonl.gz", "records.jsonl.gz", "layouts.jsonl.gz", "readings.gz"];
+const FILES: [&str; 5] = ["manifest.json", "programs.jsonl.gz", "records.jsonl.gz", "layouts.jsonl.gz", "readings.gz"];
 
 /// Replays evidence in which one file has other bytes, and puts them back.
 fn replay_with(directory: &Path, file: &str, bytes: &[u8]) -> Answer {
@@ -64,13 +63,12 @@ fn numbers_out_of_range_never_panic() {
     let folder = folder();
     let directory = folder.path().join("evidence");
     keep(directory.to_str().expect("text"), &["imul rax, rax"]);
-    let container = cyclescope::result::container::Container::open(&directory).expect("whole evidence");
+    let container = cyclescope::result::container::EvidenceContainer::open(&directory).expect("whole evidence");
     let manifest = container.manifest;
     for pointer in pointers(&manifest.facts) {
         for value in ["0", "-1", "18446744073709551615", "1e308", "-0.5", "null"] {
             let mut changed = manifest.clone();
-            *changed.facts.pointer_mut(&pointer).expect("a place") =
-                serde_json::from_str(value).expect("JSON");
+            *changed.facts.pointer_mut(&pointer).expect("a place") = serde_json::from_str(value).expect("JSON");
             changed.write(&directory).expect("a file");
             let answer = answer(&mut cyclescope(&["replay", directory.to_str().expect("text")]));
             assert!(matches!(answer.code, Some(0 | 1 | 2 | 5)), "{pointer} {value}: {answer:?}");
@@ -88,10 +86,10 @@ fn forge_numbers(command: &[&str], step: usize) {
     let [good, bad] = ["good", "bad"].map(|name| folder.path().join(name));
     let kept = answer(cyclescope(command).args(["--seed", "7", "--evidence", good.to_str().expect("text")]));
     assert!(matches!(kept.code, Some(0 | 5)), "{kept:?}");
-    let container = cyclescope::result::container::Container::open(&good).expect("whole evidence");
+    let container = cyclescope::result::container::EvidenceContainer::open(&good).expect("whole evidence");
     let (manifest, mut events) = (&container.manifest, container.events().expect("events"));
     let mut all = Vec::new();
-    while let Some(event) = events.take(usize::MAX).expect("an event") {
+    while let Some(event) = events.take_event(usize::MAX).expect("an event") {
         all.push(event);
     }
     let event = |number: usize| serde_json::to_value(&all[number].0).expect("plain data");
@@ -114,11 +112,11 @@ fn forge_numbers(command: &[&str], step: usize) {
             }
         }
         let _ = std::fs::remove_dir_all(&bad);
-        let mut writer = Writer::create(&bad, manifest.origin.clone()).expect("a new directory");
+        let mut writer = ContainerWriter::create(&bad, manifest.origin.clone()).expect("a new directory");
         writer.set_facts(&facts).expect("plain data");
-        events.iter().for_each(|(event, samples)| writer.event(event, samples).expect("room"));
+        events.iter().for_each(|(event, samples)| writer.add_event(event, samples).expect("room"));
         container.records().expect("records").for_each(|line| {
-            writer.line_of_result(&line.expect("a record").to_string()).expect("room");
+            writer.add_result_line(&line.expect("a record").to_string()).expect("room");
         });
         writer.finish().expect("room");
         let answer = answer(&mut cyclescope(&["replay", bad.to_str().expect("text")]));
@@ -147,13 +145,10 @@ fn every_odd_number_in_any_evidence_ends_in_good_order() {
 
 /// Where the numbers of a value are, but of a list only the first.
 fn pointers(value: &serde_json::Value) -> Vec<String> {
-    let below = |name: &str, value| {
-        pointers(value).into_iter().map(|pointer| format!("/{name}{pointer}")).collect::<Vec<_>>()
-    };
+    let below =
+        |name: &str, value| pointers(value).into_iter().map(|pointer| format!("/{name}{pointer}")).collect::<Vec<_>>();
     match value {
-        serde_json::Value::Object(fields) => {
-            fields.iter().flat_map(|(name, value)| below(name, value)).collect()
-        }
+        serde_json::Value::Object(fields) => fields.iter().flat_map(|(name, value)| below(name, value)).collect(),
         serde_json::Value::Array(items) => items.first().map_or(Vec::new(), |item| below("0", item)),
         serde_json::Value::Number(_) => vec![String::new()],
         _ => Vec::new(),
@@ -188,7 +183,7 @@ fn another_number_than_the_one_beside_it_is_an_error() {
     let directory = folder.path().join("evidence");
     let kept = keep(directory.to_str().expect("text"), &["imul rax, rax"]);
     let Some(value) = kept["cost"]["value"].as_f64() else {
-        cyclescope_skipped::skipped("this machine is too noisy for a number");
+        cyclescope_skipped::report_skipped("this machine is too noisy for a number");
         return;
     };
     assert_ne!(value, 0.125);

@@ -1,6 +1,6 @@
 //! What the system or its container refuses: named, with what helps.
 
-use cyclescope_skipped::left_out;
+use cyclescope_skipped::report_left_out;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -66,10 +66,7 @@ fn a_system_call_that_is_refused_is_named() {
             let output = without(call, errno);
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(3), "{name}: {said}");
-            assert!(
-                said.contains(&format!("the system call {name} is not available here")),
-                "{name}: {said}"
-            );
+            assert!(said.contains(&format!("the system call {name} is not available here")), "{name}: {said}");
             assert!(said.contains("seccomp=unconfined"), "{name}: {said}");
         }
     }
@@ -149,14 +146,7 @@ fn like_docker() -> Vec<libc::sock_filter> {
     // Its flags are in memory, which no filter sees: libraries use `clone` instead.
     filter.extend([unless(libc::SYS_clone3 as u32, 1), refuse(libc::ENOSYS)]);
     let spaces = statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, NEW_SPACES);
-    filter.extend([
-        unless(libc::SYS_clone as u32, 5),
-        ARGUMENT,
-        spaces,
-        unless(0, 1),
-        ALLOW,
-        refuse(libc::EPERM),
-    ]);
+    filter.extend([unless(libc::SYS_clone as u32, 5), ARGUMENT, spaces, unless(0, 1), ALLOW, refuse(libc::EPERM)]);
     filter.extend([unless(libc::SYS_personality as u32, 2 + 2 * PERSONALITIES.len() as u8), ARGUMENT]);
     PERSONALITIES.iter().for_each(|allowed| filter.extend([unless(*allowed, 1), ALLOW]));
     filter.extend([refuse(libc::EPERM), ALLOW]);
@@ -208,8 +198,7 @@ fn without_proc(further: &[&str]) -> Option<Output> {
         // SAFETY: the strings live through the calls, which change nothing outside of the new process.
         let hidden = unsafe {
             libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) == 0
-                && libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null())
-                    == 0
+                && libc::mount(c"none".as_ptr(), c"/proc".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) == 0
         };
         if hidden { Ok(()) } else { Err(io::Error::last_os_error()) }
     };
@@ -221,7 +210,7 @@ fn without_proc(further: &[&str]) -> Option<Output> {
 #[test]
 fn without_proc_its_mount_is_asked_for_where_it_is_needed() {
     let (Some(snippet), Some(copy)) = (without_proc(&[]), without_proc(&["--clock", "clock-gettime"])) else {
-        left_out("this system lets no user mount anything in a name space of its own");
+        report_left_out("this system lets no user mount anything in a name space of its own");
         return;
     };
     assert!(matches!(snippet.status.code(), Some(0 | 5)), "{snippet:?}");

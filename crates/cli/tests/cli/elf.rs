@@ -26,7 +26,7 @@ fn build(folder: &Path, code: &str, compiler: &str, words: &[&str], name: &str) 
     command.arg("-O1").args(words).arg("-o").arg(&output).arg(&source);
     let built = command.output().expect("a compiler");
     if !built.status.success() {
-        cyclescope_skipped::left_out(format_args!("{words:?}: {}", String::from_utf8_lossy(&built.stderr)));
+        cyclescope_skipped::report_left_out(format_args!("{words:?}: {}", String::from_utf8_lossy(&built.stderr)));
         return None;
     }
     Some(output.to_str().expect("text").to_string())
@@ -52,10 +52,7 @@ fn a_function_need_not_be_exported() {
         let Some(file) = build(folder.path(), &program, "cc", words, name) else { continue };
         for function in ["hidden", "shown"] {
             let line = run(&file, &["--call", function, "--arg", "64"], &[0, 5]);
-            assert_eq!(
-                (&line["kind"], &line["snippet"]),
-                (&"run".into(), &format!("{function} of {file}").into())
-            );
+            assert_eq!((&line["kind"], &line["snippet"]), (&"run".into(), &format!("{function} of {file}").into()));
             // It is called with what it gets, and traps otherwise.
             run(&file, &["--call", function, "--arg", "63"], &[4]);
         }
@@ -71,7 +68,7 @@ fn a_function_need_not_be_exported() {
             let archive = archive.to_str().expect("text");
             run(archive, &["--call", "shown", "--arg", "64"], &[0, 5]);
         } else {
-            cyclescope_skipped::left_out(format_args!("no archives"));
+            cyclescope_skipped::report_left_out(format_args!("no archives"));
         }
     }
 }
@@ -91,8 +88,7 @@ fn what_an_object_needs_is_named() {
         run(&file, &["--call", "f", "--cflags", words], &[0, 4, 5]);
     }
     if has_for_part("c++") {
-        let code =
-            "extern \"C\" long f(long *p) { long *x = new long(3); long y = *x; delete x; return y; }\n";
+        let code = "extern \"C\" long f(long *p) { long *x = new long(3); long y = *x; delete x; return y; }\n";
         if let Some(file) = build(folder.path(), code, "c++", &["-c", "-fPIC"], "plus.o") {
             run(&file, &["--call", "f"], &[0, 5]);
         }
@@ -125,9 +121,8 @@ fn what_cannot_be_loaded_is_refused_with_a_way_out() {
     }
     // Two files may have functions of one name.
     let [first, second] = ["a", "b"].map(|name| {
-        let code = format!(
-            "static __attribute__((used, noinline)) void twice(void) {{}} void {name}(void) {{ twice(); }}\n"
-        );
+        let code =
+            format!("static __attribute__((used, noinline)) void twice(void) {{}} void {name}(void) {{ twice(); }}\n");
         build(folder.path(), &code, "cc", &["-c", "-fPIC"], &format!("{name}.o"))
     });
     if let (Some(first), Some(second)) = (first, second) {

@@ -2,15 +2,14 @@
 
 use crate::support::{Answer, answer, cyclescope, folder, forged};
 use cyclescope::executor::Sample;
-use cyclescope::result::container::Container;
+use cyclescope::result::container::EvidenceContainer;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
 
 /// Two quick methods that every x86-64 has, and few samples of them.
-const SMALL: [&str; 7] =
-    ["--quick", "--clock", "rdtsc,lfence-rdtsc-lfence", "--ensembles", "6", "--samples", "1500"];
+const SMALL: [&str; 7] = ["--quick", "--clock", "rdtsc,lfence-rdtsc-lfence", "--ensembles", "6", "--samples", "1500"];
 
 /// What the program says to these arguments.
 fn said(arguments: &[&str]) -> Answer {
@@ -92,10 +91,7 @@ fn totals_are_those_of_the_series() {
         let of = |field: &str| ensembles.iter().map(|line| integer(&line[field])).collect::<Vec<u128>>();
         let (minima, variances) = (of("minimum"), of("variance"));
         assert_eq!(integer(&method["overhead_min"]), *minima.iter().min().expect("six"));
-        assert_eq!(
-            integer(&method["total_variance"]),
-            variances.iter().sum::<u128>() / ensembles.len() as u128
-        );
+        assert_eq!(integer(&method["total_variance"]), variances.iter().sum::<u128>() / ensembles.len() as u128);
         assert_eq!(integer(&method["variance_of_minima"]), var_calc(&minima));
         assert_eq!(integer(&method["max_deviation"]), *of("max_deviation").iter().max().expect("six"));
     }
@@ -103,11 +99,8 @@ fn totals_are_those_of_the_series() {
 
 #[test]
 fn every_line_of_a_method_says_where_it_ran() {
-    let lines =
-        lines(&["--quick", "--clock", "rdtsc", "--ensembles", "4", "--samples", "100", "--series"], 0);
-    for of in
-        ["evaluate", "evaluate.ensemble", "evaluate.resolution", "evaluate.contamination", "evaluate.verdict"]
-    {
+    let lines = lines(&["--quick", "--clock", "rdtsc", "--ensembles", "4", "--samples", "100", "--series"], 0);
+    for of in ["evaluate", "evaluate.ensemble", "evaluate.resolution", "evaluate.contamination", "evaluate.verdict"] {
         let lines = kind(&lines, of);
         assert!(!lines.is_empty() && lines.iter().all(|line| line["executor"] == "user"), "{of}");
     }
@@ -116,7 +109,7 @@ fn every_line_of_a_method_says_where_it_ran() {
 #[test]
 fn ring_0_needs_the_module() {
     if Path::new("/dev/cyclescope").exists() {
-        cyclescope_skipped::skipped("the module is loaded");
+        cyclescope_skipped::report_skipped("the module is loaded");
         return;
     }
     let folder = folder();
@@ -207,16 +200,11 @@ fn integers_are_those_of_a_plain_computation_on_the_saved_samples() {
         let ensembles: Vec<_> = batches.iter().filter_map(|batch| batch.ensemble(samples)).collect();
         assert_eq!(ensembles.len(), 6);
         let variances: Vec<u128> = ensembles.iter().map(|samples| var_calc(samples)).collect();
-        let minima: Vec<u128> =
-            ensembles.iter().map(|samples| *samples.iter().min().expect("some")).collect();
+        let minima: Vec<u128> = ensembles.iter().map(|samples| *samples.iter().min().expect("some")).collect();
         let spurious = minima.windows(2).filter(|pair| pair[1] < pair[0]).count() as u128;
-        let deviation =
-            |samples: &Vec<u128>| samples.iter().max().expect("some") - samples.iter().min().expect("some");
+        let deviation = |samples: &Vec<u128>| samples.iter().max().expect("some") - samples.iter().min().expect("some");
         assert_eq!(integer(&method["overhead_min"]), *minima.iter().min().expect("six"));
-        assert_eq!(
-            integer(&method["total_variance"]),
-            variances.iter().sum::<u128>() / ensembles.len() as u128
-        );
+        assert_eq!(integer(&method["total_variance"]), variances.iter().sum::<u128>() / ensembles.len() as u128);
         assert_eq!(integer(&method["max_deviation"]), ensembles.iter().map(deviation).max().expect("six"));
         // An interrupt of milliseconds makes it larger than 64 bits, which this reader of JSON rounds.
         if let Ok(small) = u64::try_from(var_calc(&variances)) {
@@ -257,13 +245,10 @@ fn evidence_gives_the_same_figures_again() {
     }
     // Measuring again is another command's business, which is named.
     assert_eq!(said(&["replay", "--measure", path]).code, Some(2));
-    let manifest = Container::open(&directory).expect("whole evidence").manifest;
-    for (field, value) in [
-        ("/size/samples", 0),
-        ("/size/samples", 4_000_000_000),
-        ("/size/ensembles", 0),
-        ("/budget/secs", u64::MAX),
-    ] {
+    let manifest = EvidenceContainer::open(&directory).expect("whole evidence").manifest;
+    for (field, value) in
+        [("/size/samples", 0), ("/size/samples", 4_000_000_000), ("/size/ensembles", 0), ("/budget/secs", u64::MAX)]
+    {
         let mut changed = manifest.clone();
         let field = format!("/plan{field}");
         *changed.facts.pointer_mut(&field).expect("the field") = value.into();
@@ -273,8 +258,8 @@ fn evidence_gives_the_same_figures_again() {
     manifest.write(&directory).expect("a file");
     // One reading of the last ensemble.
     let mut lengths = Vec::new();
-    let mut events = Container::open(&directory).expect("whole evidence").events().expect("events");
-    while let Some((_, samples)) = events.take(usize::MAX).expect("an event") {
+    let mut events = EvidenceContainer::open(&directory).expect("whole evidence").events().expect("events");
+    while let Some((_, samples)) = events.take_event(usize::MAX).expect("an event") {
         lengths.push(samples.len());
     }
     let last = lengths.iter().rposition(|length| *length > 0).expect("readings") as u64;
@@ -300,9 +285,7 @@ fn graphs_are_drawn() {
     assert_eq!(output.code, Some(0));
     let text = output.stdout;
     assert!(text.contains("14 in the directory of --plots"), "{text}");
-    for name in
-        ["minimum", "variance", "minimum-by-adds", "variance-by-adds", "minimum-by-loop", "resolution"]
-    {
+    for name in ["minimum", "variance", "minimum-by-adds", "variance-by-adds", "minimum-by-loop", "resolution"] {
         let svg = std::fs::read_to_string(directory.join(format!("{name}-rdtsc.svg"))).expect("a graph");
         assert!(svg.starts_with("<svg") && svg.contains("rdtsc"), "{name}");
     }

@@ -47,10 +47,7 @@ fn evidence_is_measured_again_with_its_plan() {
     let path = path.to_str().expect("text");
     keep(path, &["--loop", "5", "imul rax, rax"]);
     let again = json(&["replay", "--measure", path], &[0, 5]);
-    assert_eq!(
-        (&again["loop"], &again["seed"], &again["bytes"]),
-        (&5.into(), &7.into(), &"48 0f af c0".into())
-    );
+    assert_eq!((&again["loop"], &again["seed"], &again["bytes"]), (&5.into(), &7.into(), &"48 0f af c0".into()));
     let other = json(&["replay", "--measure", "--clock", "clock-gettime", "--seed", "8", path], &[0, 5]);
     assert_eq!((&other["clock"], &other["seed"]), (&"clock-gettime".into(), &8.into()));
     let words = shlex::split(other["repro"].as_str().expect("text")).expect("words of a shell");

@@ -144,16 +144,7 @@ fn printed() -> Vec<Value> {
     print(&["marker", "--quick", "flag", "--context", "empty", "--evidence", &path("marker")]);
     print(&["replay", &path("marker")]);
     // One of each kind of test.
-    print(&[
-        "uarch",
-        "--quick",
-        "rob",
-        "cache_line",
-        "split_access",
-        "taylor",
-        "forwarding_ends",
-        "resource_sharing",
-    ]);
+    print(&["uarch", "--quick", "rob", "cache_line", "split_access", "taylor", "forwarding_ends", "resource_sharing"]);
     if has_for_part("cc") {
         print(&["run", "--quick", "--c", &path("code.c")]);
     }

@@ -48,10 +48,7 @@ fn a_function_is_measured_without_its_call() {
     if let Some(line) = number(&source.arguments(&[])[1..]) {
         let ([cost, half], [call, _]) = (value(&line["cost"]), value(&line["empty_call"]));
         assert!(cost >= 0.0 && cost <= 0.2 * call + 3.0 * half, "{cost} ± {half}, an empty call {call}");
-        assert!(
-            line["cost"]["low"].as_f64() >= Some(0.0) && line["time"]["value"].as_f64() >= Some(0.0),
-            "{line}"
-        );
+        assert!(line["cost"]["low"].as_f64() >= Some(0.0) && line["time"]["value"].as_f64() >= Some(0.0), "{line}");
     }
     assert!(source.run(&["--call", "g"], &[0, 5])["snippet"].as_str().expect("text").starts_with("g of"));
 }
@@ -190,12 +187,9 @@ fn a_region_is_measured_with_other_compilers() {
                 #ifdef __cplusplus\nextern \"C\"\n#endif\n\
                 void f(double *p) { double x = *p; long i = 0; CYCLESCOPE_HIDE(i);\n\
                 CYCLESCOPE_BODY(x = x * half[i] + 1.0; i ^= 1; CYCLESCOPE_KEEP(x);) *p = x; }";
-    for (variable, name, file) in [
-        ("CC", "gcc", "code.c"),
-        ("CC", "clang", "code.c"),
-        ("CXX", "g++", "code.cpp"),
-        ("CXX", "clang++", "code.cpp"),
-    ] {
+    for (variable, name, file) in
+        [("CC", "gcc", "code.c"), ("CC", "clang", "code.c"), ("CXX", "g++", "code.cpp"), ("CXX", "clang++", "code.cpp")]
+    {
         if !has_for_part(name) {
             continue;
         }
@@ -206,10 +200,7 @@ fn a_region_is_measured_with_other_compilers() {
         let said = answer(cyclescope(&["run", "--quick", "--json", "--c", path]).env(variable, name));
         assert!([Some(0), Some(5)].contains(&said.code), "{name}: {said:?}");
         let line: Value = serde_json::from_str(said.stdout.lines().last().expect("a line")).expect("JSON");
-        assert!(
-            line["empty_call"].is_null()
-                && line["snippet"].as_str().expect("text").contains("CYCLESCOPE_BODY")
-        );
+        assert!(line["empty_call"].is_null() && line["snippet"].as_str().expect("text").contains("CYCLESCOPE_BODY"));
     }
 }
 
@@ -297,7 +288,7 @@ fn guards_take_every_type() {
          typedef int small __attribute__((vector_size(8)));\n{}\n{uses}\
          void several(long *p);\nvoid several(long *p) {{ long a[3] = {{1, 2, 3}}; CYCLESCOPE_HIDE(a); \
          CYCLESCOPE_KEEP(a); *p = a[2]; }}\n",
-        cyclescope::clock::source::GUARDS
+        cyclescope::clock::source::C_GUARDS
     );
     for (compiler, file) in [("gcc", "t.c"), ("g++", "t.cpp"), ("clang", "t.c"), ("clang++", "t.cpp")] {
         if !has_for_part(compiler) {

@@ -106,10 +106,7 @@ fn no_text_of_a_file_commands_the_terminal() {
     forged(&directory, facts, |_, _| (), |_| ());
     for json in [&[][..], &["--json"]] {
         let answer = answer(&mut cyclescope(&[&["replay", text], json].concat()));
-        assert!(
-            answer.stdout.contains("evil") && (json.len() == 1 || answer.stderr.contains("evil")),
-            "{answer:?}"
-        );
+        assert!(answer.stdout.contains("evil") && (json.len() == 1 || answer.stderr.contains("evil")), "{answer:?}");
         for said in [&answer.stdout, &answer.stderr] {
             let obeyed = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
             assert!(!said.contains(obeyed), "{said:?}");
@@ -166,10 +163,7 @@ fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
          void f(void *p) {{}}\n"
     );
     fs::write(path("evil.c"), evil).expect("a file");
-    assert!(matches!(
-        said(&["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code,
-        Some(0 | 5)
-    ));
+    assert!(matches!(said(&["run", "--quick", "--sweep", "N=1,2", "add rax, {N}", "--out", &out]).code, Some(0 | 5)));
     let commands: [&[&str]; 4] = [
         &["--c", &path("evil.c")],
         &["--lib", &path("evil.so"), "--call", "f"],
@@ -183,9 +177,7 @@ fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
         assert_eq!(answer.code, Some(2), "{answer:?}");
         assert!(answer.stderr.contains(words[0]) && answer.stderr.contains("whole command"), "{answer:?}");
     }
-    for command in
-        [&[][..], &["cyclescope"], &["cyclescope", "doctor"], &["", "run", "--resume", &out], &["\u{0}"]]
-    {
+    for command in [&[][..], &["cyclescope"], &["cyclescope", "doctor"], &["", "run", "--resume", &out], &["\u{0}"]] {
         with_head(&out, |head| head["points"]["command"] = command.into());
         let answer = said(&["run", "--resume", &out]);
         assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
@@ -195,8 +187,7 @@ fn a_file_alone_runs_no_code_outside_of_the_sandbox() {
 
 /// A C file whose constructor leaves a process behind and writes its number to a file, and then does this.
 fn leaving(folder: &Path, then: &str) -> (String, String) {
-    let [source, number] =
-        ["leaving.c", "number"].map(|name| folder.join(name).to_str().expect("text").to_string());
+    let [source, number] = ["leaving.c", "number"].map(|name| folder.join(name).to_str().expect("text").to_string());
     let text = format!(
         "#include <stdio.h>\n#include <signal.h>\n#include <unistd.h>\n\
          __attribute__((constructor)) static void begin(void) {{\n\
@@ -238,9 +229,7 @@ fn what_a_constructor_started_ends_with_the_run() {
     if !has("cc") {
         return;
     }
-    for (then, codes) in
-        [("", &[0, 5][..]), ("_exit(3);", &[4]), ("for (;;) sleep(1);", &[4]), ("for (;;) ;", &[4])]
-    {
+    for (then, codes) in [("", &[0, 5][..]), ("_exit(3);", &[4]), ("for (;;) sleep(1);", &[4]), ("for (;;) ;", &[4])] {
         let folder = folder();
         let (source, number) = leaving(folder.path(), then);
         let answer = said(&["run", "--quick", "--c", &source]);

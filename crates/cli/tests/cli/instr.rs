@@ -12,8 +12,7 @@ fn said(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let answer = said(&[arguments, &["--json"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let lines: Vec<Value> =
-        answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
     lines
 }
@@ -52,10 +51,7 @@ fn a_table_has_a_row_for_each_form() {
 #[test]
 fn rows_are_json_lines_between_the_machine_and_the_summary() {
     let lines = lines(&["Add_r64_rm64", "hlt", "--quick", "--seed", "7"]);
-    assert_eq!(
-        (&lines[0]["kind"], &lines[lines.len() - 1]["kind"]),
-        (&"machine".into(), &"instr.summary".into())
-    );
+    assert_eq!((&lines[0]["kind"], &lines[lines.len() - 1]["kind"]), (&"machine".into(), &"instr.summary".into()));
     let (machine, summary) = (&lines[0], &lines[lines.len() - 1]);
     assert!(machine["cpu"]["brand"].is_object() && machine["gauge"]["links"][0]["name"].is_string());
     assert_eq!((&machine["survey"]["seed"], &machine["survey"]["quick"]), (&7.into(), &true.into()));
@@ -66,8 +62,7 @@ fn rows_are_json_lines_between_the_machine_and_the_summary() {
                         reason latency throughput tags caveats repro";
         assert_eq!(keys(row), expected.split_whitespace().collect());
     }
-    let counts =
-        ["forms", "measured", "skipped", "failed"].map(|name| summary[name].as_u64().expect("a count"));
+    let counts = ["forms", "measured", "skipped", "failed"].map(|name| summary[name].as_u64().expect("a count"));
     assert_eq!(counts, [3, 2, 1, 0]);
     assert_eq!(summary["skipped_by_reason"][0]["reason"], "privileged");
     let row = rows.iter().find(|row| row["operands"] == "r64, r64").expect("the form");
@@ -210,13 +205,10 @@ fn an_immediate_makes_a_row_of_its_own() {
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         of_kind(&lines, "instr").into_iter().cloned().collect()
     };
-    let mut named: Vec<[String; 3]> = rows(&whole)
-        .iter()
-        .map(|row| ["operands", "immediate", "tried"].map(|name| row[name].to_string()))
-        .collect();
+    let mut named: Vec<[String; 3]> =
+        rows(&whole).iter().map(|row| ["operands", "immediate", "tried"].map(|name| row[name].to_string())).collect();
     named.sort();
-    let expected =
-        ["0x1", "0x7"].map(|value| [format!("\"r64, {value}\""), format!("\"{value}\""), "[]".into()]);
+    let expected = ["0x1", "0x7"].map(|value| [format!("\"r64, {value}\""), format!("\"{value}\""), "[]".into()]);
     assert_eq!(named, expected);
     for text in ["rol r64, 0x1", "rol r64, 0x7"] {
         assert!(answer.stdout.contains(text), "{answer:?}");
@@ -236,8 +228,7 @@ fn an_immediate_makes_a_row_of_its_own() {
     // Neither is held against the other.
     for other in [&out, &csv] {
         let compared = self::answer(&mut cyclescope(&["compare", &out, other, "--json"]));
-        let first: Value =
-            serde_json::from_str(compared.stdout.lines().next().expect("a line")).expect("JSON");
+        let first: Value = serde_json::from_str(compared.stdout.lines().next().expect("a line")).expect("JSON");
         assert_eq!(first["forms"]["both"], 2, "{compared:?}");
     }
 }
@@ -255,17 +246,10 @@ fn a_sequence_is_a_row_with_what_it_carries() {
     let row = |code: &str| *rows.iter().find(|row| row["code"] == code).expect("the sequence");
     let (carried, free) = (row("imul rax, rbx; add rax, 1"), row("popcnt rax, rbx; add rax, 1"));
     assert_eq!((&carried["encoding"], &carried["operands"]), (&"sequence".into(), &"".into()));
-    assert_eq!(
-        (&carried["latency"][0]["from"], &carried["latency"][0]["to"]),
-        (&"rax".into(), &"rax".into())
-    );
-    assert!(
-        free["latency"].as_array().expect("a list").is_empty() && free["throughput"].is_object(),
-        "{free}"
-    );
+    assert_eq!((&carried["latency"][0]["from"], &carried["latency"][0]["to"]), (&"rax".into(), &"rax".into()));
+    assert!(free["latency"].as_array().expect("a list").is_empty() && free["throughput"].is_object(), "{free}");
     // What waits for the repetition before takes longer than what does not.
-    let [latency, rate] =
-        [&carried["latency"][0], &carried["throughput"]].map(|one| value_if_any(&one["cost"]));
+    let [latency, rate] = [&carried["latency"][0], &carried["throughput"]].map(|one| value_if_any(&one["cost"]));
     if let (Some(latency), Some(rate)) = (latency, rate) {
         assert!(latency > rate && rate > 0.0, "{carried}");
     }
@@ -281,9 +265,7 @@ fn a_sequence_is_a_row_with_what_it_carries() {
 fn a_row_is_explained_by_its_programs() {
     let answer = said(&["--explain", "Add_r64_rm64 r64, r64", "--quick"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    for part in
-        ["latency op1→op1", "one turn", "in the median of", " * ", "not taken", "--explain", "exact: each"]
-    {
+    for part in ["latency op1→op1", "one turn", "in the median of", " * ", "not taken", "--explain", "exact: each"] {
         assert!(answer.stdout.contains(part), "{part}: {}", answer.stdout);
     }
     assert!(answer.stdout.lines().all(|line| line.chars().count() <= 80));
@@ -291,9 +273,8 @@ fn a_row_is_explained_by_its_programs() {
     assert_eq!((lines.len(), of_kind(&lines, "instr.explain").len()), (2, 2));
     for line in &lines {
         let programs = line["programs"].as_array().expect("a list");
-        let taken = |question: &str| {
-            programs.iter().filter(|one| one["question"] == question && one["taken"] == true).count()
-        };
+        let taken =
+            |question: &str| programs.iter().filter(|one| one["question"] == question && one["taken"] == true).count();
         assert_eq!(taken("throughput"), 1, "{line}");
         let latencies = line["row"]["latency"].as_array().expect("a list");
         assert!(taken("latency") >= latencies.len() && !latencies.is_empty(), "{line}");
@@ -330,12 +311,8 @@ fn tables_are_exported() {
 #[test]
 fn a_closed_pipe_is_no_error() {
     use std::process::{Command, Stdio};
-    let cases: [&[&str]; 4] = [
-        &["nop", "--quick"],
-        &["nop", "--quick", "--json"],
-        &["--all", "--list"],
-        &["--explain", "nop", "--quick"],
-    ];
+    let cases: [&[&str]; 4] =
+        [&["nop", "--quick"], &["nop", "--quick", "--json"], &["--all", "--list"], &["--explain", "nop", "--quick"]];
     for arguments in cases {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cyclescope"));
         command.arg("instr").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -105,28 +105,20 @@ fn an_error_has_every_field() {
     for field in fields {
         assert!(line.get(field).is_some(), "{field}");
     }
-    assert_eq!(
-        (&line["code"], &line["line"], &line["column"]),
-        (&"bad_snippet".into(), &1.into(), &6.into())
-    );
+    assert_eq!((&line["code"], &line["line"], &line["column"]), (&"bad_snippet".into(), &1.into(), &6.into()));
 }
 
 #[test]
 fn a_fault_has_its_signal_address_and_instruction() {
     let line = refused(&["nop; mov rax, [8]"], 4);
-    assert_eq!(
-        (&line["code"], &line["signal"], &line["address"]),
-        (&"fault".into(), &"SIGSEGV".into(), &"0x8".into())
-    );
+    assert_eq!((&line["code"], &line["signal"], &line["address"]), (&"fault".into(), &"SIGSEGV".into(), &"0x8".into()));
     assert!(line["instruction"].as_str().expect("text").starts_with("mov rax, [8]"), "{line}");
     assert!(line["remedy"].as_str().is_some_and(|text| !text.is_empty()), "{line}");
 }
 
 #[test]
 fn wrong_options_are_one_line_too() {
-    for arguments in
-        [&["--unroll", "0", "nop"][..], &["--nonsense"], &["nop", "nop"], &["--cold", "x", "nop"]]
-    {
+    for arguments in [&["--unroll", "0", "nop"][..], &["--nonsense"], &["nop", "nop"], &["--cold", "x", "nop"]] {
         let line = refused(arguments, 2);
         let text = line["text"].as_str().expect("text");
         assert!(!text.starts_with("error") && !text.contains("Usage") && !text.contains('\n'), "{text}");

@@ -11,8 +11,7 @@ fn said(arguments: &[&str]) -> Answer {
 fn lines(arguments: &[&str]) -> Vec<Value> {
     let answer = said(&[arguments, &["--json"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let lines: Vec<Value> =
-        answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.iter().all(|line| line["schema"] == "cyclescope/1"));
     lines
 }
@@ -110,12 +109,9 @@ fn the_repro_measures_the_same_again() {
     let words: Vec<&str> = ["--json"].into_iter().chain(words[2..].iter().map(String::as_str)).collect();
     let again = said(&words);
     assert_eq!(again.code, Some(0), "{again:?}");
-    let again: Vec<Value> =
-        again.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let again: Vec<Value> = again.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let names = |lines: &[Value]| -> Vec<String> {
-        let name = |row: &&Value| {
-            ["design", "state", "context", "repro"].map(|part| row[part].to_string()).join(" ")
-        };
+        let name = |row: &&Value| ["design", "state", "context", "repro"].map(|part| row[part].to_string()).join(" ");
         of_kind(lines, "marker").iter().map(name).collect()
     };
     assert_eq!(names(&first), names(&again));

@@ -41,8 +41,7 @@ fn the_variable_has_its_values_in_every_kind_of_code() {
         assert_eq!(line["point"]["variable"], "N");
         assert!(line["init"].as_str().expect("text").contains(&format!("{:02x}", 8 * n)), "{line}");
     }
-    let lines =
-        measured(&["--quick", "--sweep=N=10,20", "--loop", "N", "--unroll={N/10}", "--hex", "48 ff c0"]);
+    let lines = measured(&["--quick", "--sweep=N=10,20", "--loop", "N", "--unroll={N/10}", "--hex", "48 ff c0"]);
     let plans: Vec<_> = lines.iter().map(|line| (line["loop"].as_u64(), line["unroll"].as_u64())).collect();
     assert_eq!(plans, [(Some(10), Some(1)), (Some(20), Some(2))]);
     let files = folder();
@@ -82,7 +81,9 @@ fn a_longer_loop_costs_more_and_its_copies_the_same() {
     let names: Vec<_> = lines.iter().map(|line| line["point"]["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["chain 1", "chain 2", "chain 4"]);
     let costs: Option<Vec<_>> = lines.iter().map(cost).collect();
-    let Some(costs) = costs else { return cyclescope_skipped::left_out("too noisy for three numbers") };
+    let Some(costs) = costs else {
+        return cyclescope_skipped::report_left_out("too noisy for three numbers");
+    };
     for ([cycles, margin], n) in costs.into_iter().zip([1.0, 2.0, 4.0]) {
         assert!((cycles - n).abs() < 0.1 * n + margin, "{n} additions: {cycles} ± {margin}");
     }
@@ -154,20 +155,11 @@ fn a_point_that_fails_is_a_row_and_the_others_are_measured() {
 fn a_table_is_printed_as_csv_and_drawn() {
     let files = folder();
     let plots = files.path().join("plots");
-    let arguments = [
-        "--quick",
-        "--sweep",
-        "N=1K..4K*2",
-        "--csv",
-        "-",
-        "--plots",
-        plots.to_str().expect("text"),
-        "add rax, {N}",
-    ];
+    let arguments =
+        ["--quick", "--sweep", "N=1K..4K*2", "--csv", "-", "--plots", plots.to_str().expect("text"), "add rax, {N}"];
     let answer = said(&arguments);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    let values: Vec<_> =
-        answer.stdout.lines().map(|line| line.split(',').next().unwrap_or_default()).collect();
+    let values: Vec<_> = answer.stdout.lines().map(|line| line.split(',').next().unwrap_or_default()).collect();
     assert_eq!(values, ["N", "1024", "2048", "4096"]);
     for name in ["sweep-N.svg", "sweep-N-each.svg"] {
         let svg = std::fs::read_to_string(plots.join(name)).expect("a picture");

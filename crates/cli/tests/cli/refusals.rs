@@ -122,7 +122,7 @@ fn bodies_that_do_not_fit_are_refused_with_the_most_that_does() {
 fn no_module() -> bool {
     let loaded = std::path::Path::new("/dev/cyclescope").exists();
     if loaded {
-        cyclescope_skipped::left_out("the kernel module is loaded");
+        cyclescope_skipped::report_left_out("the kernel module is loaded");
     }
     !loaded
 }
@@ -134,8 +134,7 @@ fn what_this_machine_does_not_have_is_code_3() {
         says(&["--executor", "kernel", "nop"], 3, "kernel module is not loaded");
     }
     // No processor has both.
-    let found =
-        ["vmmcall", "vmcall"].map(|text| answer(&mut cyclescope(&["run", "--json", "--quick", text])));
+    let found = ["vmmcall", "vmcall"].map(|text| answer(&mut cyclescope(&["run", "--json", "--quick", text])));
     let line = found.iter().find(|answer| answer.code == Some(3)).expect("one of two is missing");
     assert!(line.stdout.contains(r#""line":1,"column":1"#), "{line:?}");
 }
@@ -215,6 +214,6 @@ fn hostile_snippets_fault_and_the_next_is_measured() {
     if std::is_x86_feature_detected!("avx") {
         crate::support::measured(&["--quick", "vzeroall"]);
     } else {
-        cyclescope_skipped::left_out("no AVX to run VZEROALL");
+        cyclescope_skipped::report_left_out("no AVX to run VZEROALL");
     }
 }

@@ -24,8 +24,7 @@ fn content(path: &str) -> String {
 fn forms(path: &str) -> (BTreeSet<(String, String)>, bool) {
     let text = content(path);
     assert!(text.ends_with('\n'));
-    let lines: Vec<Value> =
-        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect();
     assert_eq!(lines[0]["kind"], "machine");
     let forms: BTreeSet<(String, String)> = lines[1..]
         .iter()
@@ -71,8 +70,7 @@ fn a_file_that_was_cut_anywhere_is_completed() {
         // Whole lines stay as they are.
         let kept = whole[..cut].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
         assert_eq!(std::fs::read(&path).expect("a file")[..kept], whole[..kept], "{cut}");
-        let lines: Vec<Value> =
-            answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let lines: Vec<Value> = answer.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let count = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
         assert_eq!([count("machine"), count("instr"), count("instr.summary")], [1, expected.len(), 1]);
         let resumed = whole[first..kept].iter().filter(|byte| **byte == b'\n').count();

@@ -4,8 +4,7 @@ use crate::support::{answer, cyclescope, folder, has_for_part, measured, number,
 
 #[test]
 fn two_copies_of_a_chain_cost_twice_as_much() {
-    let (Some(two), Some(one)) = (number(&["imul rax, rax; imul rax, rax"]), number(&["imul rax, rax"]))
-    else {
+    let (Some(two), Some(one)) = (number(&["imul rax, rax; imul rax, rax"]), number(&["imul rax, rax"])) else {
         return;
     };
     let [[two, of_two], [one, of_one]] = [two, one].map(|line| value(&line["cost"]));
@@ -34,7 +33,7 @@ fn the_systems_clock_drops_no_readings_for_their_step() {
         quiet += usize::from(dropped(&[]) < 0.05);
     }
     assert!(2 * quiet < RUNS, "a fifth of the rounds are dropped beside a quiet machine");
-    cyclescope_skipped::skipped("this machine is too noisy to compare two clocks");
+    cyclescope_skipped::report_skipped("this machine is too noisy to compare two clocks");
 }
 
 #[test]
@@ -141,14 +140,12 @@ fn counts_are_all_readings_of_one_layout_with_the_first_marked() {
     let evidence = crate::support::folder();
     let kept = evidence.path().join("kept");
     let kept = kept.to_str().expect("text");
-    let line =
-        measured(&["--quick", "--counts", "--samples", "5", "--unroll", "50", "--evidence", kept, "nop"]);
+    let line = measured(&["--quick", "--counts", "--samples", "5", "--unroll", "50", "--evidence", kept, "nop"]);
     let readings = line["counts"]["readings"].as_array().expect("a list");
     assert_eq!((readings.len(), &line["counts"]["unit"]), (5 * 8, &serde_json::Value::from("tsc_ticks")));
     let first = readings.iter().map(|reading| reading["first"].as_bool().expect("a fact"));
     assert_eq!(first.collect::<Vec<_>>(), [vec![true; 8], vec![false; 32]].concat());
-    let mut copies: Vec<u64> =
-        readings[..8].iter().filter_map(|reading| reading["copies"].as_u64()).collect();
+    let mut copies: Vec<u64> = readings[..8].iter().filter_map(|reading| reading["copies"].as_u64()).collect();
     copies.sort_unstable();
     assert_eq!(copies, [50, 100, 200]);
     let again = answer(&mut cyclescope(&["replay", kept]));
@@ -163,9 +160,8 @@ fn counts_are_all_readings_of_one_layout_with_the_first_marked() {
 
 #[test]
 fn a_locale_without_utf8_gets_ascii_and_json_stays() {
-    let said = |locale: &str, arguments: &[&str]| {
-        answer(cyclescope(arguments).env("LC_ALL", locale).env("NO_COLOR", "1"))
-    };
+    let said =
+        |locale: &str, arguments: &[&str]| answer(cyclescope(arguments).env("LC_ALL", locale).env("NO_COLOR", "1"));
     let plan = ["run", "--quick", "--interval", "100%", "imul rax, rax"];
     for (locale, sign) in [("C", "+-"), ("POSIX", "+-"), ("en_US.ISO-8859-1", "+-"), ("C.UTF-8", "±")] {
         let answer = said(locale, &plan);

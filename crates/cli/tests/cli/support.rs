@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use cyclescope::executor::Sample;
-use cyclescope::result::container::{Container, Writer};
+use cyclescope::result::container::{ContainerWriter, EvidenceContainer};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -51,8 +51,7 @@ pub struct Answer {
 pub fn answer(command: &mut Command) -> Answer {
     let output = command.output().expect("the program runs");
     let text = |bytes| String::from_utf8(bytes).expect("text");
-    let answer =
-        Answer { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
+    let answer = Answer { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) };
     assert!(!answer.stderr.contains("panicked"), "{answer:?}");
     answer
 }
@@ -96,7 +95,7 @@ pub fn number(arguments: &[&str]) -> Option<Value> {
     });
     let found = found.map(|answer| serde_json::from_str(&answer.stdout).expect("JSON"));
     if found.is_none() {
-        cyclescope_skipped::left_out(format_args!("too noisy in {ATTEMPTS} measurements: {arguments:?}"));
+        cyclescope_skipped::report_left_out(format_args!("too noisy in {ATTEMPTS} measurements: {arguments:?}"));
     }
     found
 }
@@ -112,7 +111,7 @@ pub fn value(quantity: &Value) -> [f64; 2] {
 pub fn value_if_any(quantity: &Value) -> Option<f64> {
     let value = quantity["value"].as_f64();
     if value.is_none() {
-        cyclescope_skipped::left_out("too noisy for a number");
+        cyclescope_skipped::report_left_out("too noisy for a number");
     }
     value
 }
@@ -127,7 +126,7 @@ fn installed(tool: &str) -> bool {
 pub fn has(tool: &str) -> bool {
     let found = installed(tool);
     if !found {
-        cyclescope_skipped::skipped(format_args!("{tool} is not installed"));
+        cyclescope_skipped::report_skipped(format_args!("{tool} is not installed"));
     }
     found
 }
@@ -137,7 +136,7 @@ pub fn has(tool: &str) -> bool {
 pub fn has_for_part(tool: &str) -> bool {
     let found = installed(tool);
     if !found {
-        cyclescope_skipped::left_out(format_args!("{tool} is not installed"));
+        cyclescope_skipped::report_left_out(format_args!("{tool} is not installed"));
     }
     found
 }
@@ -157,8 +156,7 @@ impl Running {
     pub fn until(&mut self, path: &str, lines: usize) {
         // It may wait for others on its CPU.
         let until = Instant::now() + Duration::from_secs(120);
-        let has =
-            || std::fs::read(path).is_ok_and(|text| text.iter().filter(|c| **c == b'\n').count() >= lines);
+        let has = || std::fs::read(path).is_ok_and(|text| text.iter().filter(|c| **c == b'\n').count() >= lines);
         while !has() {
             assert!(Instant::now() < until, "not within 120 s");
             assert_eq!(self.0.try_wait().expect("a child"), None, "it ended early");
@@ -195,23 +193,23 @@ pub fn forged(
     mut event: impl FnMut(u64, &mut Vec<Sample>),
     mut record: impl FnMut(&mut Value),
 ) {
-    let container = Container::open(directory).expect("whole evidence");
+    let container = EvidenceContainer::open(directory).expect("whole evidence");
     let mut changed = container.manifest.facts.clone();
     facts(&mut changed);
     let other = directory.with_extension("forged");
-    let mut writer = Writer::create(&other, container.manifest.origin.clone()).expect("a new directory");
+    let mut writer = ContainerWriter::create(&other, container.manifest.origin.clone()).expect("a new directory");
     writer.set_facts(&changed).expect("plain data");
     let mut events = container.events().expect("events");
     let mut number = 0;
-    while let Some((what, mut samples)) = events.take(usize::MAX).expect("an event") {
+    while let Some((what, mut samples)) = events.take_event(usize::MAX).expect("an event") {
         event(number, &mut samples);
-        writer.event(&what, &samples).expect("it can be written");
+        writer.add_event(&what, &samples).expect("it can be written");
         number += 1;
     }
     for line in container.records().expect("records") {
         let mut line = line.expect("a record");
         record(&mut line);
-        writer.record("forged", &line).expect("it can be written");
+        writer.add_record("forged", &line).expect("it can be written");
     }
     writer.finish().expect("it can be written");
     std::fs::remove_dir_all(directory).expect("a directory");

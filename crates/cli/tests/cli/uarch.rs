@@ -23,9 +23,7 @@ fn a_structure_has_a_verdict_and_its_replay_the_same() {
     let core = std::fs::read_to_string(plots.join("core.svg")).expect("the diagram");
     assert!(core.contains("stores in flight") && core.contains("not measured"), "{core}");
     let picture = std::fs::read_to_string(plots.join("uarch-stores_in_flight.svg")).expect("a picture");
-    for text in
-        ["How many stores", "instructions between the chains", "overlap: 1 at once", "movups m128, xmm"]
-    {
+    for text in ["How many stores", "instructions between the chains", "overlap: 1 at once", "movups m128, xmm"] {
         assert!(picture.contains(text), "no {text} in {picture}");
     }
 }
@@ -56,8 +54,7 @@ fn every_record_is_on_the_page_and_every_walk_is_drawn() {
     assert!(rows == records.len() && rows > 0, "{text:?}");
     for record in records {
         let walked = record["walks"].as_array().is_some_and(|walks| !walks.is_empty());
-        let picture =
-            files.path().join(format!("plots/uarch-{}.svg", record["what"].as_str().expect("text")));
+        let picture = files.path().join(format!("plots/uarch-{}.svg", record["what"].as_str().expect("text")));
         assert_eq!(picture.exists(), walked, "{record}");
     }
 }
@@ -87,8 +84,7 @@ fn rates_have_the_programs_that_they_come_from() {
         assert!(!found || rates.len() >= 2 && rates[0]["rate"]["value"].is_number(), "{record}");
     }
     // Beside other work none may be measured.
-    let measured =
-        records.iter().any(|record| record["test"] == "read_bandwidth" && !record["rates"][0].is_null());
+    let measured = records.iter().any(|record| record["test"] == "read_bandwidth" && !record["rates"][0].is_null());
     assert_eq!(plots.join("uarch-read_bandwidth.svg").exists(), measured);
 }
 
@@ -159,7 +155,7 @@ fn one_cpu_has_no_other_to_exchange_messages_with() {
     let program = ["-c", "0", env!("CARGO_BIN_EXE_cyclescope")];
     alone.args(program).args(["uarch", "core_to_core", "false_sharing", "--quick", "--json"]);
     let Some(output) = alone.output().ok().filter(|output| output.status.success()) else {
-        return cyclescope_skipped::skipped(format_args!("a process may not be kept on CPU 0"));
+        return cyclescope_skipped::report_skipped(format_args!("a process may not be kept on CPU 0"));
     };
     let text = String::from_utf8(output.stdout).expect("text");
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));

@@ -83,8 +83,5 @@ fn a_caveat_comes_with_one_thing_to_try() {
     let arguments = ["run", "--interval", "0.00001", "--budget", "0.001", "div rbx"];
     let said = answer(cyclescope(&arguments).env("NO_COLOR", "1"));
     assert_eq!(said.code, Some(5), "{said:?}");
-    assert!(
-        said.stdout.contains("interval_not_reached:") && said.stdout.contains("try: give more time"),
-        "{said:?}"
-    );
+    assert!(said.stdout.contains("interval_not_reached:") && said.stdout.contains("try: give more time"), "{said:?}");
 }

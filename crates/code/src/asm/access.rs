@@ -10,17 +10,7 @@ pub fn is_non_temporal_store(instruction: &Instruction) -> bool {
     };
     matches!(
         instruction.mnemonic(),
-        Movdiri
-            | Movntdq
-            | Movnti
-            | Movntpd
-            | Movntps
-            | Movntq
-            | Movntsd
-            | Movntss
-            | Vmovntdq
-            | Vmovntpd
-            | Vmovntps
+        Movdiri | Movntdq | Movnti | Movntpd | Movntps | Movntq | Movntsd | Movntss | Vmovntdq | Vmovntpd | Vmovntps
     )
 }
 

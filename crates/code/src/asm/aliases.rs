@@ -1,12 +1,12 @@
 //! Other names for instructions: condition codes, pseudo-operations with a built-in immediate, and habits of
 //! common assemblers.
 
-use super::kinds::{Imm, Slot, slots};
-use super::pattern::{Pattern, Target};
+use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
+use super::operand_slot::{ImmediateEncoding, OperandSlot, list_slots};
 use iced_x86::Code;
 use std::collections::HashMap;
 
-type Table = HashMap<String, Vec<Pattern>>;
+type PatternTable = HashMap<String, Vec<MnemonicPattern>>;
 
 const CONDITIONS: [&[&str]; 16] = [
     &["o"],
@@ -28,7 +28,7 @@ const CONDITIONS: [&[&str]; 16] = [
 ];
 
 /// Predicates of floating-point comparisons, by their number (Intel SDM volume 2, table of CMPPD and VCMPPD).
-const COMPARISONS: [&[&str]; 32] = [
+const FLOAT_PREDICATES: [&[&str]; 32] = [
     &["eq", "eq_oq"],
     &["lt", "lt_os"],
     &["le", "le_os"],
@@ -64,13 +64,13 @@ const COMPARISONS: [&[&str]; 32] = [
 ];
 
 /// Predicates of AVX-512 integer comparisons.
-const INTEGER: [&[&str]; 8] =
+const INTEGER_PREDICATES: [&[&str]; 8] =
     [&["eq"], &["lt"], &["le"], &["false"], &["neq"], &["nlt", "ge"], &["nle", "gt"], &["true"]];
 
 /// Predicates of XOP integer comparisons.
-const XOP: [&[&str]; 8] = [&["lt"], &["le"], &["gt"], &["ge"], &["eq"], &["neq"], &["false"], &["true"]];
+const XOP_PREDICATES: [&[&str]; 8] = [&["lt"], &["le"], &["gt"], &["ge"], &["eq"], &["neq"], &["false"], &["true"]];
 
-const NAMES: [(&str, &[&str]); 30] = [
+const ALIAS_NAMES: [(&str, &[&str]); 30] = [
     ("iret", &["iretd"]),
     ("pushf", &["pushfq"]),
     ("popf", &["popfq"]),
@@ -104,73 +104,74 @@ const NAMES: [(&str, &[&str]); 30] = [
 ];
 
 /// Adds all other names to the table.
-pub(super) fn add(table: &mut Table) {
-    conditions(table);
-    for (new, known) in NAMES {
+pub(super) fn add_aliases(table: &mut PatternTable) {
+    add_condition_codes(table);
+    for (new, known) in ALIAS_NAMES {
         let strings = matches!(new, "movs" | "cmps" | "lods" | "stos" | "scas" | "ins" | "outs");
         for name in known {
             let patterns = table.get(*name).cloned().unwrap_or_default();
-            let wanted =
-                patterns.into_iter().filter(|p| !strings || (is_string(p.code) && !p.targets.is_empty()));
-            put(table, new, wanted.collect());
+            let wanted = patterns.into_iter().filter(|p| !strings || (is_string_code(p.code) && !p.targets.is_empty()));
+            prepend_patterns(table, new, wanted.collect());
         }
     }
-    let wide = |p: &Pattern| slots(p.code).any(|s| matches!(s, Slot::Absolute | Slot::Imm(Imm::Bits(64))));
-    put(table, "movabs", table["mov"].iter().filter(|p| wide(p)).cloned().collect());
+    let wide = |p: &MnemonicPattern| {
+        list_slots(p.code).any(|s| matches!(s, OperandSlot::Absolute | OperandSlot::Imm(ImmediateEncoding::Bits(64))))
+    };
+    prepend_patterns(table, "movabs", table["mov"].iter().filter(|p| wide(p)).cloned().collect());
     for name in ["fadd", "fmul", "fsub", "fsubr", "fdiv", "fdivr"] {
         let popping = table[&format!("{name}p")].iter().filter(|p| p.targets.is_empty()).cloned().collect();
-        put(table, name, popping);
+        prepend_patterns(table, name, popping);
     }
-    comparisons(table);
+    add_comparisons(table);
 }
 
-fn is_string(code: Code) -> bool {
-    slots(code).any(|s| matches!(s, Slot::Source | Slot::Destination))
+fn is_string_code(code: Code) -> bool {
+    list_slots(code).any(|s| matches!(s, OperandSlot::Source | OperandSlot::Destination))
 }
 
 /// Puts patterns in front, so that on a tie the alias' own meaning wins.
-fn put(table: &mut Table, name: &str, patterns: Vec<Pattern>) {
+fn prepend_patterns(table: &mut PatternTable, name: &str, patterns: Vec<MnemonicPattern>) {
     if patterns.is_empty() {
         return;
     }
     let entry = table.entry(name.to_string()).or_default();
-    let new: Vec<Pattern> = patterns.into_iter().filter(|p| !entry.contains(p)).collect();
+    let new: Vec<MnemonicPattern> = patterns.into_iter().filter(|p| !entry.contains(p)).collect();
     entry.splice(0..0, new);
 }
 
-fn conditions(table: &mut Table) {
+fn add_condition_codes(table: &mut PatternTable) {
     for group in CONDITIONS {
         for (stem, tail) in [("j", ""), ("set", ""), ("cmov", ""), ("cmp", "xadd")] {
             let names: Vec<String> = group.iter().map(|cc| format!("{stem}{cc}{tail}")).collect();
             let known = names.iter().find_map(|name| table.get(name)).cloned().unwrap_or_default();
             for name in &names {
-                put(table, name, known.clone());
+                prepend_patterns(table, name, known.clone());
             }
         }
     }
 }
 
-fn comparisons(table: &mut Table) {
+fn add_comparisons(table: &mut PatternTable) {
     for suffix in ["ps", "pd", "ss", "sd", "ph", "sh"] {
-        predicates(table, &format!("vcmp{suffix}"), "vcmp", suffix, &COMPARISONS);
-        predicates(table, &format!("cmp{suffix}"), "cmp", suffix, &COMPARISONS[..8]);
+        add_predicates(table, &format!("vcmp{suffix}"), "vcmp", suffix, &FLOAT_PREDICATES);
+        add_predicates(table, &format!("cmp{suffix}"), "cmp", suffix, &FLOAT_PREDICATES[..8]);
     }
     for suffix in ["b", "w", "d", "q", "ub", "uw", "ud", "uq"] {
-        predicates(table, &format!("vpcmp{suffix}"), "vpcmp", suffix, &INTEGER);
-        predicates(table, &format!("vpcom{suffix}"), "vpcom", suffix, &XOP);
+        add_predicates(table, &format!("vpcmp{suffix}"), "vpcmp", suffix, &INTEGER_PREDICATES);
+        add_predicates(table, &format!("vpcom{suffix}"), "vpcom", suffix, &XOP_PREDICATES);
     }
     for (high, immediate) in [("lql", 0x00), ("hql", 0x01), ("lqh", 0x10), ("hqh", 0x11)] {
         for stem in ["pclmul", "vpclmul"] {
             let base = format!("{stem}qdq");
-            let patterns = with_immediate(table, &base, immediate);
-            put(table, &format!("{stem}{high}qdq"), patterns);
+            let patterns = fix_immediate(table, &base, immediate);
+            prepend_patterns(table, &format!("{stem}{high}qdq"), patterns);
         }
     }
 }
 
-fn predicates(table: &mut Table, base: &str, stem: &str, suffix: &str, names: &[&[&str]]) {
+fn add_predicates(table: &mut PatternTable, base: &str, stem: &str, suffix: &str, names: &[&[&str]]) {
     for (number, names) in (0..).zip(names) {
-        let patterns = with_immediate(table, base, number);
+        let patterns = fix_immediate(table, base, number);
         for name in *names {
             // A real instruction of that name (vpcmpeqb) keeps its place in front.
             let entry = table.entry(format!("{stem}{name}{suffix}")).or_default();
@@ -183,15 +184,15 @@ fn predicates(table: &mut Table, base: &str, stem: &str, suffix: &str, names: &[
 }
 
 /// The patterns of a comparison without their last operand, an immediate.
-fn with_immediate(table: &Table, base: &str, immediate: u8) -> Vec<Pattern> {
+fn fix_immediate(table: &PatternTable, base: &str, immediate: u8) -> Vec<MnemonicPattern> {
     let Some(patterns) = table.get(base) else { return Vec::new() };
     let mut found = Vec::new();
     for pattern in patterns {
         let operands = pattern.code.op_code().op_count();
         let plain = pattern.targets.len() as u32 == operands;
-        if plain && slots(pattern.code).last() == Some(Slot::Imm(Imm::Byte)) {
-            let targets: Vec<Target> = pattern.targets[..pattern.targets.len() - 1].to_vec();
-            found.push(Pattern { code: pattern.code, targets, immediate: Some(immediate) });
+        if plain && list_slots(pattern.code).last() == Some(OperandSlot::Imm(ImmediateEncoding::Byte)) {
+            let targets: Vec<OperandTarget> = pattern.targets[..pattern.targets.len() - 1].to_vec();
+            found.push(MnemonicPattern { code: pattern.code, targets, immediate: Some(immediate) });
         }
     }
     found

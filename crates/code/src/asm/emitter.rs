@@ -24,14 +24,8 @@ pub struct Emitter {
 
 impl Emitter {
     /// For code that starts at an offset in its program.
-    pub(crate) fn at(start: usize) -> Emitter {
-        Emitter {
-            encoder: Encoder::new(64),
-            relocations: Vec::new(),
-            forward: Vec::new(),
-            start,
-            length: start,
-        }
+    pub(crate) fn starting_at(start: usize) -> Emitter {
+        Emitter { encoder: Encoder::new(64), relocations: Vec::new(), forward: Vec::new(), start, length: start }
     }
 
     /// Offset of the next byte in the program.
@@ -43,10 +37,8 @@ impl Emitter {
     pub(crate) fn push(&mut self, instruction: Result<Instruction, iced_x86::IcedError>) {
         let instruction = instruction.expect("the library's own instructions have fitting operands");
         let at = self.length;
-        let length = self
-            .encoder
-            .encode(&instruction, at as u64)
-            .expect("the library's own instructions can be encoded");
+        let length =
+            self.encoder.encode(&instruction, at as u64).expect("the library's own instructions can be encoded");
         if instruction.is_ip_rel_memory_operand() {
             let offset = at + self.encoder.get_constant_offsets().displacement_offset();
             self.relocations.push(offset as u32);
@@ -55,12 +47,12 @@ impl Emitter {
     }
 
     /// Appends an instruction without operands.
-    pub(crate) fn plain(&mut self, code: Code) {
+    pub(crate) fn push_without_operands(&mut self, code: Code) {
         self.push(Ok(Instruction::with(code)));
     }
 
     /// Appends finished machine code.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.encoder.write_u8(*byte);
         }
@@ -68,7 +60,7 @@ impl Emitter {
     }
 
     /// `lea register, [body]`: the address behind all of this code.
-    pub(crate) fn lea_body(&mut self, register: Register) {
+    pub(crate) fn load_body_address(&mut self, register: Register) {
         let ahead = MemoryOperand::with_base_displ(Register::RIP, self.length as i64 + NOMINAL_BODY);
         self.push(Instruction::with2(Code::Lea_r64_m, register, ahead));
         // It is no reference to the context.
@@ -77,37 +69,37 @@ impl Emitter {
     }
 
     /// `op register, [context + field]`
-    pub(crate) fn load(&mut self, code: Code, register: Register, field: usize) {
-        self.push(Instruction::with2(code, register, in_context(field)));
+    pub(crate) fn load_field(&mut self, code: Code, register: Register, field: usize) {
+        self.push(Instruction::with2(code, register, context_operand(field)));
     }
 
     /// `op [context + field], register`
-    pub(crate) fn store(&mut self, code: Code, field: usize, register: Register) {
-        self.push(Instruction::with2(code, in_context(field), register));
+    pub(crate) fn store_field(&mut self, code: Code, field: usize, register: Register) {
+        self.push(Instruction::with2(code, context_operand(field), register));
     }
 
     /// `op [context + field]`
-    pub(crate) fn memory(&mut self, code: Code, field: usize) {
-        self.push(Instruction::with1(code, in_context(field)));
+    pub(crate) fn push_on_field(&mut self, code: Code, field: usize) {
+        self.push(Instruction::with1(code, context_operand(field)));
     }
 
     /// `op to, from`
-    pub(crate) fn registers(&mut self, code: Code, to: Register, from: Register) {
+    pub(crate) fn push_on_registers(&mut self, code: Code, to: Register, from: Register) {
         self.push(Instruction::with2(code, to, from));
     }
 
     /// `op register`
-    pub(crate) fn register(&mut self, code: Code, register: Register) {
+    pub(crate) fn push_on_register(&mut self, code: Code, register: Register) {
         self.push(Instruction::with1(code, register));
     }
 
     /// `op register, immediate`
-    pub(crate) fn immediate(&mut self, code: Code, register: Register, value: i32) {
+    pub(crate) fn push_with_immediate(&mut self, code: Code, register: Register, value: i32) {
         self.push(Instruction::with2(code, register, value));
     }
 
     /// A branch to an offset in this program.
-    pub(crate) fn branch(&mut self, code: Code, target: usize) {
+    pub(crate) fn push_branch(&mut self, code: Code, target: usize) {
         self.push(Instruction::with_branch(code, target as u64));
     }
 
@@ -122,6 +114,6 @@ impl Emitter {
     }
 }
 
-fn in_context(field: usize) -> MemoryOperand {
+fn context_operand(field: usize) -> MemoryOperand {
     MemoryOperand::with_base_displ(Register::RIP, NOMINAL_CONTEXT + field as i64)
 }

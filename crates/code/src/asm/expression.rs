@@ -1,17 +1,17 @@
 //! Constant expressions and addresses, as linear forms.
 
-use super::cursor::Cursor;
-use super::lexer::{Kind, Position};
-use super::registers::named;
+use super::cursor::TokenCursor;
+use super::lexer::{TextPosition, TokenKind};
+use super::registers::find_register;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
 /// Deeper parentheses are refused, so that hostile text cannot exhaust the stack.
-const DEEPEST: u32 = 64;
+const DEEPEST_NESTING: u32 = 64;
 
 /// A name for a place in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Symbol {
+pub(super) enum CodeSymbol {
     /// A named label.
     Label(String),
     /// The nearest numeric label ahead or behind.
@@ -22,22 +22,26 @@ pub(super) enum Symbol {
 
 /// Registers with factors, a symbol and a constant.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Linear {
-    pub(super) registers: Vec<(Register, i128, Position, bool)>,
-    pub(super) symbol: Option<(Symbol, Position)>,
+pub(super) struct LinearForm {
+    pub(super) registers: Vec<(Register, i128, TextPosition, bool)>,
+    pub(super) symbol: Option<(CodeSymbol, TextPosition)>,
     pub(super) constant: i128,
 }
 
-impl Linear {
+impl LinearForm {
     fn is_constant(&self) -> bool {
         self.registers.is_empty() && self.symbol.is_none()
     }
 
     /// The sum with `sign` times another one.
-    pub(super) fn plus(mut self, other: Linear, sign: i128, at: Position) -> Result<Linear, BadSnippet> {
+    pub(super) fn add_scaled(
+        mut self,
+        other: LinearForm,
+        sign: i128,
+        at: TextPosition,
+    ) -> Result<LinearForm, BadSnippet> {
         if sign < 0
-            && let Some(place) =
-                other.registers.first().map(|r| r.2).or(other.symbol.as_ref().map(|(_, place)| *place))
+            && let Some(place) = other.registers.first().map(|r| r.2).or(other.symbol.as_ref().map(|(_, place)| *place))
         {
             return Err(place.error("only a constant can be subtracted"));
         }
@@ -52,9 +56,9 @@ impl Linear {
         Ok(self)
     }
 
-    fn times(mut self, other: Linear, at: Position) -> Result<Linear, BadSnippet> {
+    fn multiply_by(mut self, other: LinearForm, at: TextPosition) -> Result<LinearForm, BadSnippet> {
         if self.is_constant() && !other.is_constant() {
-            return other.times(self, at);
+            return other.multiply_by(self, at);
         }
         if !other.is_constant() || self.symbol.is_some() {
             return Err(at.error("only a register and a constant, or two constants, can be multiplied"));
@@ -68,120 +72,119 @@ impl Linear {
         Ok(self)
     }
 
-    fn over(mut self, other: &Linear, at: Position) -> Result<Linear, BadSnippet> {
+    fn divide_by(mut self, other: &LinearForm, at: TextPosition) -> Result<LinearForm, BadSnippet> {
         if !self.is_constant() || !other.is_constant() {
             return Err(at.error("only constants can be divided"));
         }
-        self.constant =
-            self.constant.checked_div(other.constant).ok_or_else(|| at.error("division by zero"))?;
+        self.constant = self.constant.checked_div(other.constant).ok_or_else(|| at.error("division by zero"))?;
         Ok(self)
     }
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads a sum; `in_address` only words the error.
-    pub(super) fn expression(&mut self, in_address: bool) -> Result<Linear, BadSnippet> {
-        self.sum(in_address, 0)
+    pub(super) fn read_expression(&mut self, in_address: bool) -> Result<LinearForm, BadSnippet> {
+        self.read_sum(in_address, 0)
     }
 
-    fn sum(&mut self, in_address: bool, depth: u32) -> Result<Linear, BadSnippet> {
-        let mut left = self.product(in_address, depth)?;
+    fn read_sum(&mut self, in_address: bool, depth: u32) -> Result<LinearForm, BadSnippet> {
+        let mut left = self.read_product(in_address, depth)?;
         loop {
             let sign = match self.peek().kind {
-                Kind::Punct('+') => 1,
-                Kind::Punct('-') => -1,
+                TokenKind::Punct('+') => 1,
+                TokenKind::Punct('-') => -1,
                 _ => return Ok(left),
             };
-            let at = self.take().at;
-            left = left.plus(self.product(in_address, depth)?, sign, at)?;
+            let at = self.take_token().at;
+            left = left.add_scaled(self.read_product(in_address, depth)?, sign, at)?;
         }
     }
 
-    fn product(&mut self, in_address: bool, depth: u32) -> Result<Linear, BadSnippet> {
-        let mut left = self.factor(in_address, depth)?;
+    fn read_product(&mut self, in_address: bool, depth: u32) -> Result<LinearForm, BadSnippet> {
+        let mut left = self.read_factor(in_address, depth)?;
         loop {
             let times = match self.peek().kind {
-                Kind::Punct('*') => true,
-                Kind::Punct('/') => false,
+                TokenKind::Punct('*') => true,
+                TokenKind::Punct('/') => false,
                 _ => return Ok(left),
             };
-            let at = self.take().at;
-            let right = self.factor(in_address, depth)?;
-            left = if times { left.times(right, at)? } else { left.over(&right, at)? };
+            let at = self.take_token().at;
+            let right = self.read_factor(in_address, depth)?;
+            left = if times { left.multiply_by(right, at)? } else { left.divide_by(&right, at)? };
         }
     }
 
-    fn factor(&mut self, in_address: bool, depth: u32) -> Result<Linear, BadSnippet> {
+    fn read_factor(&mut self, in_address: bool, depth: u32) -> Result<LinearForm, BadSnippet> {
         let token = self.peek().clone();
-        if depth > DEEPEST {
+        if depth > DEEPEST_NESTING {
             return Err(token.at.error("this expression is nested too deeply"));
         }
         match token.kind {
-            Kind::Number(constant) => {
-                self.take();
-                Ok(Linear { constant, ..Linear::default() })
+            TokenKind::Number(constant) => {
+                self.take_token();
+                Ok(LinearForm { constant, ..LinearForm::default() })
             }
-            Kind::Local { number, ahead } => {
-                self.take();
-                Ok(place(Symbol::Local { number, ahead }, token.at))
+            TokenKind::Local { number, ahead } => {
+                self.take_token();
+                Ok(symbol_form(CodeSymbol::Local { number, ahead }, token.at))
             }
-            Kind::Punct('$') => {
-                self.take();
-                Ok(place(Symbol::Here, token.at))
+            TokenKind::Punct('$') => {
+                self.take_token();
+                Ok(symbol_form(CodeSymbol::Here, token.at))
             }
-            Kind::Punct('-') => {
-                self.take();
-                Linear::default().plus(self.factor(in_address, depth + 1)?, -1, token.at)
+            TokenKind::Punct('-') => {
+                self.take_token();
+                LinearForm::default().add_scaled(self.read_factor(in_address, depth + 1)?, -1, token.at)
             }
-            Kind::Punct('+') => {
-                self.take();
-                self.factor(in_address, depth + 1)
+            TokenKind::Punct('+') => {
+                self.take_token();
+                self.read_factor(in_address, depth + 1)
             }
-            Kind::Punct('(') => {
-                self.take();
-                let inside = self.sum(in_address, depth + 1)?;
-                if !self.at_punct(')') {
+            TokenKind::Punct('(') => {
+                self.take_token();
+                let inside = self.read_sum(in_address, depth + 1)?;
+                if !self.is_at_punct(')') {
                     return Err(token.at.error_expecting("this `(` is not closed", "a `)` after it"));
                 }
-                self.take();
+                self.take_token();
                 Ok(inside)
             }
-            Kind::Word => self.name(),
-            _ => Err(self.unexpected(if in_address { "a register or a number" } else { "an operand" })),
+            TokenKind::Word => self.read_name(),
+            _ => Err(self.unexpected_token(if in_address { "a register or a number" } else { "an operand" })),
         }
     }
 
     /// A register or a place in the code.
-    pub(super) fn name(&mut self) -> Result<Linear, BadSnippet> {
-        let token = self.take();
+    pub(super) fn read_name(&mut self) -> Result<LinearForm, BadSnippet> {
+        let token = self.take_token();
         if token.text == "." {
-            return Ok(place(Symbol::Here, token.at));
+            return Ok(symbol_form(CodeSymbol::Here, token.at));
         }
-        let Some(register) = named(&token.text) else {
-            return Ok(place(Symbol::Label(token.text), token.at));
+        let Some(register) = find_register(&token.text) else {
+            return Ok(symbol_form(CodeSymbol::Label(token.text), token.at));
         };
-        let register = if token.text.eq_ignore_ascii_case("st") { self.stack_register()? } else { register };
-        Ok(Linear { registers: vec![(register, 1, token.at, false)], ..Linear::default() })
+        let register = if token.text.eq_ignore_ascii_case("st") { self.read_stack_register()? } else { register };
+        Ok(LinearForm { registers: vec![(register, 1, token.at, false)], ..LinearForm::default() })
     }
 
     /// The `(1)` of `st(1)`.
-    fn stack_register(&mut self) -> Result<Register, BadSnippet> {
-        if !self.at_punct('(') {
+    fn read_stack_register(&mut self) -> Result<Register, BadSnippet> {
+        if !self.is_at_punct('(') {
             return Ok(Register::ST0);
         }
-        self.take();
-        let number = self.take();
-        let Kind::Number(n @ 0..=7) = number.kind else {
+        self.take_token();
+        let number = self.take_token();
+        let TokenKind::Number(n @ 0..=7) = number.kind else {
             return Err(number.at.error_expecting("there is no such x87 register", "st(0) to st(7)"));
         };
-        if !self.at_punct(')') {
-            return Err(self.unexpected("`)`"));
+        if !self.is_at_punct(')') {
+            return Err(self.unexpected_token("`)`"));
         }
-        self.take();
+        self.take_token();
         Ok(Register::ST0 + n as u32)
     }
 }
 
-fn place(symbol: Symbol, at: Position) -> Linear {
-    Linear { symbol: Some((symbol, at)), ..Linear::default() }
+fn symbol_form(symbol: CodeSymbol, at: TextPosition) -> LinearForm {
+    LinearForm { symbol: Some((symbol, at)), ..LinearForm::default() }
 }

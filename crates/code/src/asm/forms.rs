@@ -1,49 +1,53 @@
 //! Every form of every instruction that 64-bit mode has: a Code with one kind of operand in each place.
 //!
 //! A form fixes what an instruction table has a row for (register or memory, masking, broadcast, rounding,
-//! high byte registers, the shape of LEA's address); which registers it uses is a [`Choice`]. Forms are
+//! high byte registers, the shape of LEA's address); which registers it uses is a [`OperandChoice`]. Forms are
 //! enumerated from the instruction database, and only those exist whose encoding decodes to the same Code.
 
-use super::form::{compares, is_lea, repeats};
-use super::kinds::{Class, Slot, slots};
-use super::mnemonic::usable;
+use super::instruction_form::{is_lea, is_string_comparison, is_string_form};
+use super::mnemonic::is_usable;
+use super::operand_slot::{OperandSlot, RegisterClass, list_slots};
 use iced_x86::{Code, EncodingKind, Mnemonic};
 use std::sync::LazyLock;
 
-pub use super::choice::Choice;
-pub use super::form::{Address, Form, Masking, Prefix, Rounding, Variant};
+pub use super::instruction_form::{
+    AddressShape, EvexMasking, EvexRounding, FormPrefix, InstructionForm, OperandVariant,
+};
+pub use super::operand_choice::OperandChoice;
 
-static ALL: LazyLock<Vec<Form>> = LazyLock::new(|| {
-    let codes = Code::values().filter(|code| usable(*code) && !code.op_code().fwait());
-    codes.flat_map(of).filter(|form| form.instruction(&Choice::default()).is_some()).collect()
+static ALL_FORMS: LazyLock<Vec<InstructionForm>> = LazyLock::new(|| {
+    let codes = Code::values().filter(|code| is_usable(*code) && !code.op_code().fwait());
+    codes.flat_map(enumerate_forms).filter(|form| form.build_instruction(&OperandChoice::default()).is_some()).collect()
 });
 
 /// All forms, in the order of the instruction database.
-pub fn all() -> impl Iterator<Item = Form> {
-    ALL.iter().copied()
+pub fn all_forms() -> impl Iterator<Item = InstructionForm> {
+    ALL_FORMS.iter().copied()
 }
 
 /// All combinations for one Code; some of them do not exist.
-fn of(code: Code) -> Vec<Form> {
+fn enumerate_forms(code: Code) -> Vec<InstructionForm> {
     let info = code.op_code();
-    let plain = Form {
+    let plain = InstructionForm {
         code,
-        variants: [Variant::Plain; 5],
-        masking: Masking::None,
-        rounding: Rounding::None,
-        address: Address::Base,
-        prefix: Prefix::None,
+        variants: [OperandVariant::Plain; 5],
+        masking: EvexMasking::None,
+        rounding: EvexRounding::None,
+        address: AddressShape::Base,
+        prefix: FormPrefix::None,
     };
     let mut forms = vec![plain];
-    for (operand, slot) in slots(code).enumerate() {
-        let others: &[Variant] = match slot {
-            Slot::RegMem(Class::Gpr8) if info.encoding() == EncodingKind::Legacy => {
-                &[Variant::HighByte, Variant::Memory]
+    for (operand, slot) in list_slots(code).enumerate() {
+        let others: &[OperandVariant] = match slot {
+            OperandSlot::RegMem(RegisterClass::Gpr8) if info.encoding() == EncodingKind::Legacy => {
+                &[OperandVariant::HighByte, OperandVariant::Memory]
             }
-            Slot::Reg(Class::Gpr8) if info.encoding() == EncodingKind::Legacy => &[Variant::HighByte],
-            Slot::RegMem(_) if info.can_broadcast() => &[Variant::Memory, Variant::Broadcast],
-            Slot::RegMem(_) => &[Variant::Memory],
-            Slot::Mem if info.can_broadcast() => &[Variant::Broadcast],
+            OperandSlot::Reg(RegisterClass::Gpr8) if info.encoding() == EncodingKind::Legacy => {
+                &[OperandVariant::HighByte]
+            }
+            OperandSlot::RegMem(_) if info.can_broadcast() => &[OperandVariant::Memory, OperandVariant::Broadcast],
+            OperandSlot::RegMem(_) => &[OperandVariant::Memory],
+            OperandSlot::Mem if info.can_broadcast() => &[OperandVariant::Broadcast],
             _ => &[],
         };
         let before = forms.clone();
@@ -55,49 +59,49 @@ fn of(code: Code) -> Vec<Form> {
             }));
         }
     }
-    multiply(&mut forms, |form| {
+    expand_forms(&mut forms, |form| {
         let masked = info.can_use_op_mask_register();
         let zeroed = info.can_use_zeroing_masking();
-        let none = (!info.require_op_mask_register()).then_some(Masking::None);
+        let none = (!info.require_op_mask_register()).then_some(EvexMasking::None);
         let kinds =
-            none.into_iter().chain(masked.then_some(Masking::Merge)).chain(zeroed.then_some(Masking::Zero));
-        kinds.map(|masking| Form { masking, ..form }).collect()
+            none.into_iter().chain(masked.then_some(EvexMasking::Merge)).chain(zeroed.then_some(EvexMasking::Zero));
+        kinds.map(|masking| InstructionForm { masking, ..form }).collect()
     });
-    multiply(&mut forms, |form| {
-        let registers = form.variants.iter().all(|v| *v == Variant::Plain);
+    expand_forms(&mut forms, |form| {
+        let registers = form.variants.iter().all(|v| *v == OperandVariant::Plain);
         let rounding = match (info.can_use_rounding_control(), info.can_suppress_all_exceptions()) {
-            (true, _) if registers => Some(Rounding::Embedded),
-            (false, true) if registers => Some(Rounding::Suppressed),
+            (true, _) if registers => Some(EvexRounding::Embedded),
+            (false, true) if registers => Some(EvexRounding::Suppressed),
             _ => None,
         };
-        let kinds = std::iter::once(Rounding::None).chain(rounding);
-        kinds.map(|rounding| Form { rounding, ..form }).collect()
+        let kinds = std::iter::once(EvexRounding::None).chain(rounding);
+        kinds.map(|rounding| InstructionForm { rounding, ..form }).collect()
     });
-    multiply(&mut forms, |form| {
-        let lock = info.can_use_lock_prefix() && form.variants[0] == Variant::Memory;
+    expand_forms(&mut forms, |form| {
+        let lock = info.can_use_lock_prefix() && form.variants[0] == OperandVariant::Memory;
         // XCHG with memory locks without the prefix too.
         let lock = lock && code.mnemonic() != Mnemonic::Xchg;
         let kinds = [
-            (Prefix::None, true),
-            (Prefix::Lock, lock),
-            (Prefix::Rep, info.can_use_rep_prefix() && repeats(code)),
-            (Prefix::Repne, info.can_use_repne_prefix() && compares(code)),
+            (FormPrefix::None, true),
+            (FormPrefix::Lock, lock),
+            (FormPrefix::Rep, info.can_use_rep_prefix() && is_string_form(code)),
+            (FormPrefix::Repne, info.can_use_repne_prefix() && is_string_comparison(code)),
         ];
         kinds
             .iter()
             .filter(|(_, exists)| *exists)
-            .map(|(prefix, _)| Form { prefix: *prefix, ..form })
+            .map(|(prefix, _)| InstructionForm { prefix: *prefix, ..form })
             .collect()
     });
     if is_lea(code) {
-        multiply(&mut forms, |form| {
-            Address::LEA.iter().map(|(address, _)| Form { address: *address, ..form }).collect()
+        expand_forms(&mut forms, |form| {
+            AddressShape::LEA_SHAPES.iter().map(|(address, _)| InstructionForm { address: *address, ..form }).collect()
         });
     }
     forms
 }
 
-fn multiply(forms: &mut Vec<Form>, more: impl Fn(Form) -> Vec<Form>) {
+fn expand_forms(forms: &mut Vec<InstructionForm>, more: impl Fn(InstructionForm) -> Vec<InstructionForm>) {
     *forms = forms.iter().flat_map(|form| more(*form)).collect();
 }
 
@@ -109,17 +113,18 @@ mod tests {
     #[test]
     fn code_and_operands_name_one_form() {
         let mut seen = HashMap::new();
-        for form in all() {
-            if let Some(other) = seen.insert((form.code, form.operands()), form) {
-                panic!("{form:?} and {other:?} are both `{} {}`", form.mnemonic(), form.operands());
+        for form in all_forms() {
+            if let Some(other) = seen.insert((form.code, form.describe_operands()), form) {
+                panic!("{form:?} and {other:?} are both `{} {}`", form.mnemonic(), form.describe_operands());
             }
         }
     }
 
     #[test]
     fn operands_are_written_as_tables_write_them() {
-        let names: HashSet<String> =
-            all().map(|form| format!("{:?} {}", form.code, form.operands()).trim().to_string()).collect();
+        let names: HashSet<String> = all_forms()
+            .map(|form| format!("{:?} {}", form.code, form.describe_operands()).trim().to_string())
+            .collect();
         for name in [
             "Add_rm64_r64 r64, r64",
             "Add_rm64_r64 m64, r64",
@@ -146,25 +151,29 @@ mod tests {
 
     #[test]
     fn choices_change_registers_and_addresses() {
-        let form = all().find(|f| f.code == Code::Add_rm64_r64 && f.variants[0] == Variant::Memory).unwrap();
-        let choice = Choice { base: iced_x86::Register::R14, displacement: 0x40, ..Choice::default() };
-        let instruction = form.instruction(&choice).unwrap();
+        let form =
+            all_forms().find(|f| f.code == Code::Add_rm64_r64 && f.variants[0] == OperandVariant::Memory).unwrap();
+        let choice = OperandChoice { base: iced_x86::Register::R14, displacement: 0x40, ..OperandChoice::default() };
+        let instruction = form.build_instruction(&choice).unwrap();
         assert_eq!(instruction.memory_base(), iced_x86::Register::R14);
         assert_eq!(instruction.memory_displacement64(), 0x40);
-        let next = form.instruction(&Choice { seed: 1, ..choice }).unwrap();
+        let next = form.build_instruction(&OperandChoice { seed: 1, ..choice }).unwrap();
         assert_ne!(instruction.op1_register(), next.op1_register());
-        let high = all().find(|f| f.code == Code::Add_rm8_r8 && f.variants[0] == Variant::HighByte).unwrap();
-        assert!(high.instruction(&choice).is_some());
-        let both = all()
-            .find(|f| f.code == Code::Add_rm8_r8 && f.variants[..2] == [Variant::Memory, Variant::HighByte]);
-        assert!(both.unwrap().instruction(&choice).is_none(), "r14 takes a REX prefix");
+        let high =
+            all_forms().find(|f| f.code == Code::Add_rm8_r8 && f.variants[0] == OperandVariant::HighByte).unwrap();
+        assert!(high.build_instruction(&choice).is_some());
+        let both = all_forms().find(|f| {
+            f.code == Code::Add_rm8_r8 && f.variants[..2] == [OperandVariant::Memory, OperandVariant::HighByte]
+        });
+        assert!(both.unwrap().build_instruction(&choice).is_none(), "r14 takes a REX prefix");
     }
 
     #[test]
     fn registers_of_a_form_are_distinct() {
         for seed in 0..7 {
-            for form in all() {
-                let Some(instruction) = form.instruction(&Choice { seed, ..Choice::default() }) else {
+            for form in all_forms() {
+                let Some(instruction) = form.build_instruction(&OperandChoice { seed, ..OperandChoice::default() })
+                else {
                     panic!("{form:?} does not exist with seed {seed}");
                 };
                 let mut seen = HashSet::new();

@@ -7,30 +7,26 @@ use cyclescope_core::error::BadSnippet;
 
 /// A place in the snippet's text, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
+pub struct TextPosition {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
 }
 
-impl Position {
+impl TextPosition {
     pub(super) fn error(self, message: impl Into<String>) -> BadSnippet {
         BadSnippet { line: self.line, column: self.column, message: message.into(), expected: None }
     }
 
-    pub(super) fn error_expecting(
-        self,
-        message: impl Into<String>,
-        expected: impl Into<String>,
-    ) -> BadSnippet {
+    pub(super) fn error_expecting(self, message: impl Into<String>, expected: impl Into<String>) -> BadSnippet {
         BadSnippet { expected: Some(expected.into()), ..self.error(message) }
     }
 }
 
 /// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A name, in lower case but for labels' sake kept as written in `Token::text`.
     Word,
     /// A number.
@@ -48,36 +44,36 @@ pub(super) enum Kind {
 /// A token with its place.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) text: String,
-    pub(super) at: Position,
+    pub(super) at: TextPosition,
 }
 
 /// Splits the text; the last token is always `End`.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, BadSnippet> {
-    let mut lexer = Lexer { rest: text.chars().peekable(), at: Position { line: 1, column: 1 } };
+pub(super) fn split_tokens(text: &str) -> Result<Vec<Token>, BadSnippet> {
+    let mut lexer = Lexer { rest: text.chars().peekable(), at: TextPosition { line: 1, column: 1 } };
     let mut tokens = Vec::new();
     while let Some(token) = lexer.next_token()? {
         tokens.push(token);
     }
-    tokens.push(Token { kind: Kind::End, text: String::new(), at: lexer.at });
+    tokens.push(Token { kind: TokenKind::End, text: String::new(), at: lexer.at });
     Ok(tokens)
 }
 
 struct Lexer<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    at: Position,
+    at: TextPosition,
 }
 
-fn in_word(c: char) -> bool {
+fn is_word_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '@' | '?')
 }
 
 impl Lexer<'_> {
-    fn take(&mut self) -> Option<char> {
+    fn take_character(&mut self) -> Option<char> {
         let c = self.rest.next()?;
         if c == '\n' {
-            self.at = Position { line: self.at.line + 1, column: 1 };
+            self.at = TextPosition { line: self.at.line + 1, column: 1 };
         } else {
             self.at.column += 1;
         }
@@ -91,7 +87,7 @@ impl Lexer<'_> {
                 break;
             }
             taken.push(c);
-            self.take();
+            self.take_character();
         }
         taken
     }
@@ -101,21 +97,21 @@ impl Lexer<'_> {
         let at = self.at;
         let Some(&c) = self.rest.peek() else { return Ok(None) };
         let (kind, text) = match c {
-            '#' => return self.comment().map(Some),
+            '#' => return self.skip_comment().map(Some),
             '0'..='9' => {
-                let text = self.take_while(in_word);
-                (number_or_local(&text, at)?, text)
+                let text = self.take_while(is_word_character);
+                (parse_number_or_label(&text, at)?, text)
             }
-            c if in_word(c) => (Kind::Word, self.take_while(in_word)),
-            '{' => (Kind::Decorator(self.decorator(at)?), String::from("{")),
-            '\'' => (Kind::Number(self.character(at)?), String::from("'")),
+            c if is_word_character(c) => (TokenKind::Word, self.take_while(is_word_character)),
+            '{' => (TokenKind::Decorator(self.read_decorator(at)?), String::from("{")),
+            '\'' => (TokenKind::Number(self.read_character(at)?), String::from("'")),
             _ => {
-                self.take();
+                self.take_character();
                 match c {
-                    '\n' | ';' => (Kind::End, c.to_string()),
-                    '/' if self.rest.peek() == Some(&'/') => return self.comment().map(Some),
+                    '\n' | ';' => (TokenKind::End, c.to_string()),
+                    '/' if self.rest.peek() == Some(&'/') => return self.skip_comment().map(Some),
                     '[' | ']' | '(' | ')' | '+' | '-' | '*' | '/' | ',' | ':' | '$' | '%' => {
-                        (Kind::Punct(c), c.to_string())
+                        (TokenKind::Punct(c), c.to_string())
                     }
                     _ => return Err(at.error(format!("`{}` has no meaning here", c.escape_default()))),
                 }
@@ -124,46 +120,44 @@ impl Lexer<'_> {
         Ok(Some(Token { kind, text, at }))
     }
 
-    fn comment(&mut self) -> Result<Token, BadSnippet> {
+    fn skip_comment(&mut self) -> Result<Token, BadSnippet> {
         self.take_while(|c| c != '\n');
         let at = self.at;
-        self.take();
-        Ok(Token { kind: Kind::End, text: String::new(), at })
+        self.take_character();
+        Ok(Token { kind: TokenKind::End, text: String::new(), at })
     }
 
-    fn decorator(&mut self, at: Position) -> Result<String, BadSnippet> {
-        self.take();
+    fn read_decorator(&mut self, at: TextPosition) -> Result<String, BadSnippet> {
+        self.take_character();
         let inside = self.take_while(|c| !matches!(c, '}' | '\n' | ';' | '{'));
         if self.rest.peek() != Some(&'}') {
             return Err(at.error_expecting("this `{` is not closed", "a `}` belongs here"));
         }
-        self.take();
+        self.take_character();
         Ok(inside.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase())
     }
 
-    fn character(&mut self, at: Position) -> Result<i128, BadSnippet> {
-        self.take();
-        let c = self.take().filter(char::is_ascii_graphic);
+    fn read_character(&mut self, at: TextPosition) -> Result<i128, BadSnippet> {
+        self.take_character();
+        let c = self.take_character().filter(char::is_ascii_graphic);
         match (c, self.rest.peek()) {
             (Some(c), Some('\'')) => {
-                self.take();
+                self.take_character();
                 Ok(c as i128)
             }
-            _ => Err(
-                at.error_expecting("this is not a character", "one ASCII character between quotes, like 'a'")
-            ),
+            _ => Err(at.error_expecting("this is not a character", "one ASCII character between quotes, like 'a'")),
         }
     }
 }
 
 /// `12`, `0x1f`, `1fh`, `0b101`, `0o17`, `1_000`; `1b` and `1f` are numeric labels.
-fn number_or_local(text: &str, at: Position) -> Result<Kind, BadSnippet> {
+fn parse_number_or_label(text: &str, at: TextPosition) -> Result<TokenKind, BadSnippet> {
     let lower = text.to_ascii_lowercase();
     if let Some(digits) = lower.strip_suffix(['b', 'f'])
         && digits.bytes().all(|b| b.is_ascii_digit())
         && let Ok(number) = digits.parse()
     {
-        return Ok(Kind::Local { number, ahead: lower.ends_with('f') });
+        return Ok(TokenKind::Local { number, ahead: lower.ends_with('f') });
     }
     let plain = lower.replace('_', "");
     let (digits, radix) = match plain.as_bytes() {
@@ -181,14 +175,14 @@ fn number_or_local(text: &str, at: Position) -> Result<Kind, BadSnippet> {
         ));
     }
     match u64::from_str_radix(digits, radix) {
-        Ok(value) if !digits.starts_with('+') => Ok(Kind::Number(i128::from(value))),
+        Ok(value) if !digits.starts_with('+') => Ok(TokenKind::Number(i128::from(value))),
         Err(e) if *e.kind() == std::num::IntErrorKind::PosOverflow => {
             Err(at.error(format!("`{text}` does not fit in 64 bits")))
         }
-        _ => Err(at.error_expecting(
-            format!("`{text}` is not a number"),
-            "numbers look like 12, 0x1f, 1fh, 0b101 or 0o17",
-        )),
+        _ => {
+            Err(at
+                .error_expecting(format!("`{text}` is not a number"), "numbers look like 12, 0x1f, 1fh, 0b101 or 0o17"))
+        }
     }
 }
 
@@ -197,8 +191,8 @@ mod tests {
     use super::*;
 
     fn number(text: &str) -> Option<i128> {
-        match tokens(text).ok()?.first()?.kind {
-            Kind::Number(n) => Some(n),
+        match split_tokens(text).ok()?.first()?.kind {
+            TokenKind::Number(n) => Some(n),
             _ => None,
         }
     }
@@ -219,22 +213,22 @@ mod tests {
             assert_eq!(number(text), Some(value), "{text}");
         }
         for text in ["0x", "0xg", "12q", "010", "18446744073709551616", "'ab'", "0b2"] {
-            assert!(tokens(text).is_err(), "{text}");
+            assert!(split_tokens(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn numeric_labels_are_not_hexadecimal() {
-        assert_eq!(tokens("1b").unwrap()[0].kind, Kind::Local { number: 1, ahead: false });
-        assert_eq!(tokens("1f").unwrap()[0].kind, Kind::Local { number: 1, ahead: true });
+        assert_eq!(split_tokens("1b").unwrap()[0].kind, TokenKind::Local { number: 1, ahead: false });
+        assert_eq!(split_tokens("1f").unwrap()[0].kind, TokenKind::Local { number: 1, ahead: true });
         assert_eq!(number("1fh"), Some(31));
     }
 
     #[test]
     fn places_count_characters() {
-        let tokens = tokens("nop ; é").unwrap_err();
+        let tokens = split_tokens("nop ; é").unwrap_err();
         assert_eq!((tokens.line, tokens.column), (1, 7));
-        let tokens = super::tokens("nop # c\n  ud2").unwrap();
-        assert_eq!(tokens[2].at, Position { line: 2, column: 3 });
+        let tokens = super::split_tokens("nop # c\n  ud2").unwrap();
+        assert_eq!(tokens[2].at, TextPosition { line: 2, column: 3 });
     }
 }

@@ -1,6 +1,6 @@
 //! Assembled code: its bytes, the instructions in it and their place in the text.
 
-use super::lexer::Position;
+use super::lexer::TextPosition;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction};
 
@@ -9,7 +9,7 @@ use iced_x86::{CpuidFeature, Decoder, DecoderOptions, Instruction};
 pub struct Listing {
     bytes: Vec<u8>,
     instructions: Vec<Instruction>,
-    positions: Vec<Position>,
+    positions: Vec<TextPosition>,
 }
 
 impl Listing {
@@ -24,13 +24,13 @@ impl Listing {
     }
 
     /// The place of an instruction in the text; in machine code without text, line 1 and the byte from 1.
-    pub fn position(&self, instruction: usize) -> Option<Position> {
+    pub fn position(&self, instruction: usize) -> Option<TextPosition> {
         self.positions.get(instruction).copied()
     }
 
-    /// The instructions as Intel-syntax text, one a line, which [`super::parse`] accepts.
+    /// The instructions as Intel-syntax text, one a line, which [`super::parse_assembly`] accepts.
     pub fn text(&self) -> String {
-        let lines: Vec<String> = self.instructions.iter().map(super::text::text).collect();
+        let lines: Vec<String> = self.instructions.iter().map(super::instruction_text::format_instruction).collect();
         lines.join("\n")
     }
 
@@ -41,7 +41,7 @@ impl Listing {
     }
 
     /// `places` are the offsets and positions of statements.
-    pub(super) fn from_parts(bytes: Vec<u8>, places: &[(u64, Position)]) -> Listing {
+    pub(super) fn from_parts(bytes: Vec<u8>, places: &[(u64, TextPosition)]) -> Listing {
         let mut instructions = Vec::new();
         let mut positions = Vec::new();
         let mut decoder = Decoder::with_ip(64, &bytes, 0, DecoderOptions::NONE);
@@ -50,7 +50,7 @@ impl Listing {
             let ip = instruction.ip();
             // One statement can be two instructions (FINIT is WAIT and FNINIT): both have its place.
             let before = places.partition_point(|(start, _)| *start <= ip);
-            let by_byte = Position { line: 1, column: ip as u32 + 1 };
+            let by_byte = TextPosition { line: 1, column: ip as u32 + 1 };
             positions.push(before.checked_sub(1).map_or(by_byte, |index| places[index].1));
             instructions.push(instruction);
             if instruction.is_invalid() {
@@ -62,24 +62,24 @@ impl Listing {
 }
 
 /// The CPU features that the instruction needs.
-pub fn features(instruction: &Instruction) -> &'static [CpuidFeature] {
+pub fn required_features(instruction: &Instruction) -> &'static [CpuidFeature] {
     instruction.cpuid_features()
 }
 
-/// Bytes in hexadecimal, separated by spaces: what [`hex`] reads.
+/// Bytes in hexadecimal, separated by spaces: what [`parse_hex`] reads.
 pub fn to_hex(bytes: &[u8]) -> String {
     let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     bytes.join(" ")
 }
 
 /// Reads machine code in hexadecimal: `4801c0`, `48 01 c0`, `0x48, 0x01, 0xc0` or `\x48\x01\xc0`.
-pub fn hex(text: &str) -> Result<Vec<u8>, BadSnippet> {
+pub fn parse_hex(text: &str) -> Result<Vec<u8>, BadSnippet> {
     let mut bytes = Vec::new();
     for (line, content) in (1..).zip(text.split('\n')) {
         let chars: Vec<char> = content.chars().collect();
         let mut next = 0;
         while next < chars.len() {
-            let at = Position { line, column: next as u32 + 1 };
+            let at = TextPosition { line, column: next as u32 + 1 };
             if chars[next].is_whitespace() || matches!(chars[next], ',' | ';') {
                 next += 1;
                 continue;
@@ -87,16 +87,13 @@ pub fn hex(text: &str) -> Result<Vec<u8>, BadSnippet> {
             if matches!(chars[next..], ['0', 'x' | 'X', ..] | ['\\', 'x' | 'X', ..]) {
                 next += 2;
             }
-            let digits: Vec<u8> =
-                chars[next..].iter().map_while(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
+            let digits: Vec<u8> = chars[next..].iter().map_while(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
             let end = next + digits.len();
             let separates = |c: &char| c.is_whitespace() || matches!(c, ',' | ';' | '\\');
             if digits.is_empty() || !chars.get(end).is_none_or(separates) {
                 let found = chars.get(end).map_or_else(String::new, |c| c.escape_default().to_string());
-                let at = Position { line, column: end as u32 + 1 };
-                return Err(
-                    at.error_expecting(format!("`{found}` is not a hexadecimal digit"), "two digits a byte")
-                );
+                let at = TextPosition { line, column: end as u32 + 1 };
+                return Err(at.error_expecting(format!("`{found}` is not a hexadecimal digit"), "two digits a byte"));
             }
             if digits.len() % 2 == 1 {
                 return Err(at.error_expecting("an odd number of hexadecimal digits", "two digits a byte"));
@@ -115,10 +112,10 @@ mod tests {
     #[test]
     fn machine_code_in_every_notation() {
         for text in ["4801c0", "48 01 c0", "0x48,0x01, 0xC0", "\\x48\\x01\\xc0", "4801\n c0", "0x4801c0"] {
-            assert_eq!(hex(text).as_deref(), Ok(&[0x48, 0x01, 0xc0][..]), "{text}");
+            assert_eq!(parse_hex(text).as_deref(), Ok(&[0x48, 0x01, 0xc0][..]), "{text}");
         }
-        assert_eq!(hex(""), Ok(vec![]));
-        let error = |text| hex(text).map_err(|e| (e.line, e.column)).unwrap_err();
+        assert_eq!(parse_hex(""), Ok(vec![]));
+        let error = |text| parse_hex(text).map_err(|e| (e.line, e.column)).unwrap_err();
         assert_eq!(error("48 0"), (1, 4));
         assert_eq!(error("48\n01 cg"), (2, 5));
         assert_eq!(error("zz"), (1, 1));
@@ -131,6 +128,6 @@ mod tests {
         assert_eq!(listing.bytes(), [0x90, 0x06, 0x90]);
         assert_eq!(listing.instructions().len(), 2);
         assert!(listing.instructions()[1].is_invalid());
-        assert_eq!(listing.position(1), Some(Position { line: 1, column: 2 }));
+        assert_eq!(listing.position(1), Some(TextPosition { line: 1, column: 2 }));
     }
 }

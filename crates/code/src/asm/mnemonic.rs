@@ -5,9 +5,9 @@
 //! `blendvps`), and patterns with the operands left out that assemblers let one leave out. Aliases and
 //! pseudo-operations are derived from those.
 
-use super::kinds::{Class, Imm, Slot, slots};
-use super::pattern::{Pattern, Target};
-use super::registers::named;
+use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
+use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
+use super::registers::find_register;
 use iced_x86::{Code, Formatter, Instruction, IntelFormatter, OpKind, Register};
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -25,56 +25,53 @@ pub(super) const OWN_NAMES: [(Code, &str); 9] = [
     (Code::Retfq_imm16, "retfq"),
 ];
 
-static TABLE: LazyLock<HashMap<String, Vec<Pattern>>> = LazyLock::new(build);
+static PATTERN_TABLE: LazyLock<HashMap<String, Vec<MnemonicPattern>>> = LazyLock::new(build_table);
 
 /// All ways to write that mnemonic (in lower case); empty for an unknown one.
-pub(super) fn patterns(mnemonic: &str) -> &'static [Pattern] {
-    TABLE.get(mnemonic).map_or(&[], Vec::as_slice)
+pub(super) fn find_patterns(mnemonic: &str) -> &'static [MnemonicPattern] {
+    PATTERN_TABLE.get(mnemonic).map_or(&[], Vec::as_slice)
 }
 
 /// All mnemonics.
-pub(super) fn all() -> impl Iterator<Item = &'static str> {
-    TABLE.keys().map(String::as_str)
+pub(super) fn all_mnemonics() -> impl Iterator<Item = &'static str> {
+    PATTERN_TABLE.keys().map(String::as_str)
 }
 
 /// Whether an assembler for 64-bit mode should know it: it exists there, and a decoder with default options
 /// finds it again.
-pub(super) fn usable(code: Code) -> bool {
+pub(super) fn is_usable(code: Code) -> bool {
     let info = code.op_code();
     info.is_instruction()
         && info.mode64()
         && info.decoder_option() == 0
-        && slots(code).all(|slot| slot != Slot::Unusable)
+        && list_slots(code).all(|slot| slot != OperandSlot::Unusable)
 }
 
-fn build() -> HashMap<String, Vec<Pattern>> {
-    let mut table: HashMap<String, Vec<Pattern>> = HashMap::new();
+fn build_table() -> HashMap<String, Vec<MnemonicPattern>> {
+    let mut table: HashMap<String, Vec<MnemonicPattern>> = HashMap::new();
     let mut formatter = IntelFormatter::new();
-    for code in Code::values().filter(|code| usable(*code)) {
+    for code in Code::values().filter(|code| is_usable(*code)) {
         let name = format!("{:?}", code.mnemonic()).to_lowercase();
-        let (printed, shown) = as_printed(&mut formatter, code);
-        let own = OWN_NAMES
-            .iter()
-            .find(|(own, _)| *own == code)
-            .map_or(printed.clone(), |(_, name)| name.to_string());
+        let (printed, shown) = printed_pattern(&mut formatter, code);
+        let own = OWN_NAMES.iter().find(|(own, _)| *own == code).map_or(printed.clone(), |(_, name)| name.to_string());
         for name in [&name, &printed, &own] {
             let entry = table.entry(name.clone()).or_default();
-            let all = (0..code.op_code().op_count()).map(Target::Operand).collect();
-            for targets in std::iter::once(all).chain(shown.clone()).chain(shortened(code)) {
-                let pattern = Pattern { code, targets, immediate: None };
+            let all = (0..code.op_code().op_count()).map(OperandTarget::Operand).collect();
+            for targets in std::iter::once(all).chain(shown.clone()).chain(shorter_patterns(code)) {
+                let pattern = MnemonicPattern { code, targets, immediate: None };
                 if !entry.contains(&pattern) {
                     entry.push(pattern);
                 }
             }
         }
     }
-    super::aliases::add(&mut table);
+    super::aliases::add_aliases(&mut table);
     table
 }
 
 /// The mnemonic and the operands as the Intel formatter shows them.
-fn as_printed(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec<Target>>) {
-    let instruction = placeholder(code);
+fn printed_pattern(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec<OperandTarget>>) {
+    let instruction = placeholder_instruction(code);
     let mut name = String::new();
     formatter.format_mnemonic_options(&instruction, &mut name, iced_x86::FormatMnemonicOptions::NO_PREFIXES);
     let name = name.trim_end_matches(" far").to_string();
@@ -82,9 +79,9 @@ fn as_printed(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec
     for shown in 0..formatter.operand_count(&instruction) {
         let mut text = String::new();
         match formatter.get_instruction_operand(&instruction, shown) {
-            Ok(Some(operand)) => targets.push(Target::Operand(operand)),
-            _ if formatter.format_operand(&instruction, &mut text, shown).is_ok() => match named(&text) {
-                Some(register) => targets.push(Target::Implied(register)),
+            Ok(Some(operand)) => targets.push(OperandTarget::Operand(operand)),
+            _ if formatter.format_operand(&instruction, &mut text, shown).is_ok() => match find_register(&text) {
+                Some(register) => targets.push(OperandTarget::Implied(register)),
                 None => return (name, None),
             },
             _ => return (name, None),
@@ -94,33 +91,35 @@ fn as_printed(formatter: &mut IntelFormatter, code: Code) -> (String, Option<Vec
 }
 
 /// An instruction good enough to be formatted.
-fn placeholder(code: Code) -> Instruction {
+fn placeholder_instruction(code: Code) -> Instruction {
     let mut instruction = Instruction::default();
     instruction.set_code(code);
     instruction.set_code_size(iced_x86::CodeSize::Code64);
-    for (operand, slot) in (0..).zip(slots(code)) {
+    for (operand, slot) in (0..).zip(list_slots(code)) {
         let register = match slot {
-            Slot::Reg(class) | Slot::RegMem(class) | Slot::Group(class, _) => class.register(1),
-            Slot::Fixed(register) => register,
-            Slot::Imm(_) => {
+            OperandSlot::Reg(class) | OperandSlot::RegMem(class) | OperandSlot::Group(class, _) => {
+                class.nth_register(1)
+            }
+            OperandSlot::Fixed(register) => register,
+            OperandSlot::Imm(_) => {
                 instruction.set_op_kind(operand, OpKind::Immediate8);
                 // Above any predicate, so that no pseudo-operation is printed.
-                instruction.set_immediate8(if slot == Slot::Imm(Imm::One) { 1 } else { 0x77 });
+                instruction.set_immediate8(if slot == OperandSlot::Imm(ImmediateEncoding::One) { 1 } else { 0x77 });
                 continue;
             }
-            Slot::Branch(_) => {
+            OperandSlot::Branch(_) => {
                 instruction.set_op_kind(operand, OpKind::NearBranch64);
                 continue;
             }
-            Slot::Source => {
+            OperandSlot::Source => {
                 instruction.set_op_kind(operand, OpKind::MemorySegRSI);
                 continue;
             }
-            Slot::Destination => {
+            OperandSlot::Destination => {
                 instruction.set_op_kind(operand, OpKind::MemoryESRDI);
                 continue;
             }
-            Slot::MaskedStore => {
+            OperandSlot::MaskedStore => {
                 instruction.set_op_kind(operand, OpKind::MemorySegRDI);
                 continue;
             }
@@ -137,40 +136,44 @@ fn placeholder(code: Code) -> Instruction {
 }
 
 /// Patterns with operands left out, or in the other order where the instruction is symmetric.
-fn shortened(code: Code) -> Vec<Vec<Target>> {
-    let slots: Vec<Slot> = slots(code).collect();
-    let keep = |wanted: &dyn Fn(Slot) -> bool| -> Vec<Target> {
-        (0..).zip(&slots).filter(|(_, slot)| wanted(**slot)).map(|(i, _)| Target::Operand(i)).collect()
+fn shorter_patterns(code: Code) -> Vec<Vec<OperandTarget>> {
+    let slots: Vec<OperandSlot> = list_slots(code).collect();
+    let keep = |wanted: &dyn Fn(OperandSlot) -> bool| -> Vec<OperandTarget> {
+        (0..).zip(&slots).filter(|(_, slot)| wanted(**slot)).map(|(i, _)| OperandTarget::Operand(i)).collect()
     };
     let name = format!("{:?}", code.mnemonic()).to_lowercase();
-    let implied_memory =
-        |s: Slot| matches!(s, Slot::Source | Slot::Destination | Slot::MaskedStore | Slot::Table);
-    let fixed = |s: Slot| matches!(s, Slot::Fixed(_));
-    let st0 = Slot::Fixed(Register::ST0);
+    let implied_memory = |s: OperandSlot| {
+        matches!(s, OperandSlot::Source | OperandSlot::Destination | OperandSlot::MaskedStore | OperandSlot::Table)
+    };
+    let fixed = |s: OperandSlot| matches!(s, OperandSlot::Fixed(_));
+    let st0 = OperandSlot::Fixed(Register::ST0);
     let mut found = Vec::new();
     if slots.iter().any(|s| implied_memory(*s)) {
         found.push(keep(&|s| !implied_memory(s) && !fixed(s)));
         found.push(keep(&|s| !fixed(s)));
     }
-    if slots.contains(&Slot::Imm(Imm::One)) {
-        found.push(keep(&|s| s != Slot::Imm(Imm::One)));
+    if slots.contains(&OperandSlot::Imm(ImmediateEncoding::One)) {
+        found.push(keep(&|s| s != OperandSlot::Imm(ImmediateEncoding::One)));
     }
-    if slots.contains(&st0) && slots.contains(&Slot::Reg(Class::St)) {
+    if slots.contains(&st0) && slots.contains(&OperandSlot::Reg(RegisterClass::St)) {
         found.push(keep(&|s| s != st0));
         if name.ends_with('p') || name.starts_with("fcom") || name.starts_with("fucom") || name == "fxch" {
             found.push(Vec::new());
         }
     }
     if name == "imul" && slots.len() == 3 {
-        found.push(vec![Target::Operand(0), Target::Operand(2)]);
+        found.push(vec![OperandTarget::Operand(0), OperandTarget::Operand(2)]);
     }
-    let symmetric = matches!(slots[..], [Slot::RegMem(_) | Slot::Reg(_), Slot::Reg(_) | Slot::Fixed(_)]);
+    let symmetric = matches!(
+        slots[..],
+        [OperandSlot::RegMem(_) | OperandSlot::Reg(_), OperandSlot::Reg(_) | OperandSlot::Fixed(_)]
+    );
     if matches!(name.as_str(), "test" | "xchg") && symmetric {
-        found.push(vec![Target::Operand(1), Target::Operand(0)]);
+        found.push(vec![OperandTarget::Operand(1), OperandTarget::Operand(0)]);
     }
     let blends = matches!(name.as_str(), "blendvps" | "blendvpd" | "pblendvb" | "sha256rnds2");
     if blends && slots.len() == 2 {
-        found.push(vec![Target::Operand(0), Target::Operand(1), Target::Implied(Register::XMM0)]);
+        found.push(vec![OperandTarget::Operand(0), OperandTarget::Operand(1), OperandTarget::Implied(Register::XMM0)]);
     }
     if name.ends_with("stsw") && fixed(slots[0]) {
         found.push(Vec::new());

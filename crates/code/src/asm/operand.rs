@@ -3,41 +3,41 @@
 //! Every expression, in brackets or not, is read as a linear form (registers with factors, one symbol, a
 //! constant), so that `[8+rax*2+rbx]`, `8[rbx+rax*2]` and `[rbx][rax*2+8]` come out the same.
 
-use super::cursor::Cursor;
-use super::expression::{Linear, Symbol};
-use super::lexer::{Kind, Position};
-use super::registers::named;
+use super::cursor::TokenCursor;
+use super::expression::{CodeSymbol, LinearForm};
+use super::lexer::{TextPosition, TokenKind};
+use super::registers::find_register;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
 /// One operand with its place.
 #[derive(Debug, Clone)]
 pub(super) struct Operand {
-    pub(super) value: Value,
-    pub(super) at: Position,
+    pub(super) value: OperandValue,
+    pub(super) at: TextPosition,
     /// `{k1}`, `{z}`, `{1to16}`, `{rn-sae}` behind it.
-    pub(super) decorators: Vec<(String, Position)>,
+    pub(super) decorators: Vec<(String, TextPosition)>,
 }
 
 /// An operand.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub(super) enum OperandValue {
     /// A register.
     Register(Register),
     /// The first register of a group, `zmm4+3`: the number counts the others.
     Group(Register, u32),
     /// A constant or, for branches, a place.
-    Constant(Place),
+    Constant(SymbolicConstant),
     /// Memory.
-    Memory(Memory),
+    Memory(MemoryReference),
     /// Only decorators, as `{sae}` in its own place.
     Nothing,
 }
 
 /// A constant, with a symbol where it is a place in the code.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
-    pub(super) symbol: Option<(Symbol, Position)>,
+pub(super) struct SymbolicConstant {
+    pub(super) symbol: Option<(CodeSymbol, TextPosition)>,
     pub(super) constant: i128,
     /// `short` (8) or `near` (32), where written.
     pub(super) width: Option<u32>,
@@ -45,12 +45,12 @@ pub(super) struct Place {
 
 /// A memory reference.
 #[derive(Debug, Clone)]
-pub(super) struct Memory {
+pub(super) struct MemoryReference {
     pub(super) segment: Register,
     pub(super) base: Register,
     pub(super) index: Register,
     pub(super) scale: u32,
-    pub(super) place: Place,
+    pub(super) place: SymbolicConstant,
     /// Bytes that a size keyword names.
     pub(super) size: Option<u32>,
     pub(super) broadcast: bool,
@@ -58,7 +58,7 @@ pub(super) struct Memory {
     pub(super) far: bool,
 }
 
-const SIZES: [(&str, u32); 16] = [
+const SIZE_KEYWORDS: [(&str, u32); 16] = [
     ("byte", 1),
     ("word", 2),
     ("dword", 4),
@@ -79,54 +79,53 @@ const SIZES: [(&str, u32); 16] = [
 
 /// The bytes that a size keyword means.
 pub(super) fn size_bytes(keyword: &str) -> Option<u32> {
-    SIZES.iter().find(|(name, _)| *name == keyword).map(|(_, bytes)| *bytes)
+    SIZE_KEYWORDS.iter().find(|(name, _)| *name == keyword).map(|(_, bytes)| *bytes)
 }
 
 /// The size keyword for a number of bytes.
 pub(super) fn size_name(bytes: u32) -> Option<&'static str> {
-    SIZES.iter().find(|(_, size)| *size == bytes).map(|(name, _)| *name)
+    SIZE_KEYWORDS.iter().find(|(_, size)| *size == bytes).map(|(name, _)| *name)
 }
 
 /// What is written before an operand.
 #[derive(Default)]
-pub(super) struct Keywords {
+pub(super) struct OperandKeywords {
     size: Option<u32>,
     broadcast: bool,
     far: bool,
     width: Option<u32>,
-    memory: Option<Position>,
+    memory: Option<TextPosition>,
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads one operand with its decorators.
-    pub(super) fn operand(&mut self) -> Result<Operand, BadSnippet> {
+    pub(super) fn read_operand(&mut self) -> Result<Operand, BadSnippet> {
         let at = self.peek().at;
-        let mut decorators = self.decorators();
-        if !decorators.is_empty() && self.at_operand_end() {
-            return Ok(Operand { value: Value::Nothing, at, decorators });
+        let mut decorators = self.read_decorators();
+        if !decorators.is_empty() && self.is_at_operand_end() {
+            return Ok(Operand { value: OperandValue::Nothing, at, decorators });
         }
-        let keywords = self.keywords();
-        let value = self.value(at, &keywords)?;
-        decorators.extend(self.decorators());
-        if let (Some(keyword), Value::Register(_) | Value::Group(..)) = (keywords.memory, &value) {
-            return Err(keyword
-                .error_expecting("a size does not go with a register", "memory, as in dword ptr [rax]"));
+        let keywords = self.read_keywords();
+        let value = self.read_value(at, &keywords)?;
+        decorators.extend(self.read_decorators());
+        if let (Some(keyword), OperandValue::Register(_) | OperandValue::Group(..)) = (keywords.memory, &value) {
+            return Err(keyword.error_expecting("a size does not go with a register", "memory, as in dword ptr [rax]"));
         }
         Ok(Operand { value, at, decorators })
     }
 
-    pub(super) fn decorators(&mut self) -> Vec<(String, Position)> {
+    pub(super) fn read_decorators(&mut self) -> Vec<(String, TextPosition)> {
         let mut decorators = Vec::new();
-        while let Kind::Decorator(text) = &self.peek().kind {
+        while let TokenKind::Decorator(text) = &self.peek().kind {
             decorators.push((text.clone(), self.peek().at));
-            self.take();
+            self.take_token();
         }
         decorators
     }
 
-    fn keywords(&mut self) -> Keywords {
-        let mut found = Keywords::default();
-        while self.peek().kind == Kind::Word {
+    fn read_keywords(&mut self) -> OperandKeywords {
+        let mut found = OperandKeywords::default();
+        while self.peek().kind == TokenKind::Word {
             let (word, at) = (self.peek().text.to_ascii_lowercase(), self.peek().at);
             match (word.as_str(), size_bytes(&word)) {
                 (_, Some(bytes)) => found.size = Some(bytes),
@@ -140,29 +139,29 @@ impl Cursor<'_> {
             if !matches!(word.as_str(), "short" | "near" | "far") {
                 found.memory = Some(at);
             }
-            self.take();
+            self.take_token();
         }
         found
     }
 
-    fn value(&mut self, at: Position, keywords: &Keywords) -> Result<Value, BadSnippet> {
+    fn read_value(&mut self, at: TextPosition, keywords: &OperandKeywords) -> Result<OperandValue, BadSnippet> {
         let mut segment = Register::None;
-        if self.peek().kind == Kind::Word && self.peek_second().kind == Kind::Punct(':') {
-            segment = self.segment()?;
+        if self.peek().kind == TokenKind::Word && self.peek_second().kind == TokenKind::Punct(':') {
+            segment = self.read_segment()?;
         }
-        let mut outside = Linear::default();
-        let bare = !self.at_punct('[');
+        let mut outside = LinearForm::default();
+        let bare = !self.is_at_punct('[');
         if bare {
-            outside = self.expression(false)?;
+            outside = self.read_expression(false)?;
         }
-        let mut inside: Option<Linear> = None;
-        while self.at_punct('[') {
-            let (more, override_inside) = self.brackets()?;
+        let mut inside: Option<LinearForm> = None;
+        while self.is_at_punct('[') {
+            let (more, override_inside) = self.read_brackets()?;
             if override_inside != Register::None {
                 segment = override_inside;
             }
             inside = Some(match inside {
-                Some(first) => first.plus(more, 1, at)?,
+                Some(first) => first.add_scaled(more, 1, at)?,
                 None => more,
             });
         }
@@ -172,11 +171,11 @@ impl Cursor<'_> {
                     let message = format!("`{register:?}` cannot be before a bracket").to_lowercase();
                     return Err(place.error_expecting(message, "write it inside the brackets"));
                 }
-                memory(inside.plus(outside, 1, at)?, segment, keywords, at)
+                build_memory_reference(inside.add_scaled(outside, 1, at)?, segment, keywords, at)
             }
             None if segment != Register::None || keywords.memory.is_some() => {
                 if outside.registers.is_empty() {
-                    memory(outside, segment, keywords, at)
+                    build_memory_reference(outside, segment, keywords, at)
                 } else {
                     bare_value(outside, keywords, at)
                 }
@@ -185,73 +184,72 @@ impl Cursor<'_> {
         }
     }
 
-    fn segment(&mut self) -> Result<Register, BadSnippet> {
-        let token = self.take();
-        let register = named(&token.text).filter(|r| r.is_segment_register());
-        self.take();
+    fn read_segment(&mut self) -> Result<Register, BadSnippet> {
+        let token = self.take_token();
+        let register = find_register(&token.text).filter(|r| r.is_segment_register());
+        self.take_token();
         register.ok_or_else(|| {
-            token.at.error_expecting(
-                format!("`{}` is not a segment register", token.text),
-                "one of cs, ds, es, fs, gs, ss",
-            )
+            token
+                .at
+                .error_expecting(format!("`{}` is not a segment register", token.text), "one of cs, ds, es, fs, gs, ss")
         })
     }
 
     /// `[...]`, read from the bracket on; also the segment where it is written inside.
-    fn brackets(&mut self) -> Result<(Linear, Register), BadSnippet> {
-        let open = self.take().at;
+    fn read_brackets(&mut self) -> Result<(LinearForm, Register), BadSnippet> {
+        let open = self.take_token().at;
         let mut segment = Register::None;
-        if self.peek().kind == Kind::Word && self.peek_second().kind == Kind::Punct(':') {
-            segment = self.segment()?;
+        if self.peek().kind == TokenKind::Word && self.peek_second().kind == TokenKind::Punct(':') {
+            segment = self.read_segment()?;
         }
         let mut relative = false;
-        if self.peek().kind == Kind::Word
-            && self.peek_second().kind != Kind::Punct(']')
+        if self.peek().kind == TokenKind::Word
+            && self.peek_second().kind != TokenKind::Punct(']')
             && matches!(self.peek().text.to_ascii_lowercase().as_str(), "rel" | "abs")
         {
-            relative = self.take().text.eq_ignore_ascii_case("rel");
+            relative = self.take_token().text.eq_ignore_ascii_case("rel");
         }
-        let mut linear = self.expression(true)?;
+        let mut linear = self.read_expression(true)?;
         if relative {
             linear.registers.push((Register::RIP, 1, open, false));
         }
-        if !self.at_punct(']') {
-            return Err(if matches!(self.peek().kind, Kind::End | Kind::Punct(',') | Kind::Decorator(_)) {
-                open.error_expecting("this `[` is not closed", "a `]` belongs at the end of the address")
-            } else {
-                self.unexpected("an operator or `]`")
-            });
+        if !self.is_at_punct(']') {
+            return Err(
+                if matches!(self.peek().kind, TokenKind::End | TokenKind::Punct(',') | TokenKind::Decorator(_)) {
+                    open.error_expecting("this `[` is not closed", "a `]` belongs at the end of the address")
+                } else {
+                    self.unexpected_token("an operator or `]`")
+                },
+            );
         }
-        self.take();
+        self.take_token();
         Ok((linear, segment))
     }
 }
 
-fn bare_value(linear: Linear, keywords: &Keywords, at: Position) -> Result<Value, BadSnippet> {
+fn bare_value(linear: LinearForm, keywords: &OperandKeywords, at: TextPosition) -> Result<OperandValue, BadSnippet> {
     match linear.registers[..] {
-        [] => Ok(Value::Constant(Place {
+        [] => Ok(OperandValue::Constant(SymbolicConstant {
             symbol: linear.symbol,
             constant: linear.constant,
             width: keywords.width,
         })),
         [(register, 1, _, _)] if linear.symbol.is_none() => match linear.constant {
-            0 => Ok(Value::Register(register)),
-            others @ (1 | 3) => Ok(Value::Group(register, others as u32)),
-            _ => {
-                Err(at.error_expecting("registers add up only inside an address", "brackets, as in [rax+8]"))
-            }
+            0 => Ok(OperandValue::Register(register)),
+            others @ (1 | 3) => Ok(OperandValue::Group(register, others as u32)),
+            _ => Err(at.error_expecting("registers add up only inside an address", "brackets, as in [rax+8]")),
         },
         _ => Err(at.error_expecting("registers add up only inside an address", "brackets, as in [rax+rbx]")),
     }
 }
 
 /// A memory reference to this address.
-pub(super) fn memory(
-    linear: Linear,
+pub(super) fn build_memory_reference(
+    linear: LinearForm,
     segment: Register,
-    keywords: &Keywords,
-    at: Position,
-) -> Result<Value, BadSnippet> {
+    keywords: &OperandKeywords,
+    at: TextPosition,
+) -> Result<OperandValue, BadSnippet> {
     let (mut base, mut index, mut scale) = (Register::None, Register::None, 1);
     for &(register, factor, place, scaled) in &linear.registers {
         let vector = register.is_vector_register();
@@ -263,9 +261,7 @@ pub(super) fn memory(
             ));
         }
         if !matches!(factor, 1 | 2 | 4 | 8) {
-            return Err(
-                place.error_expecting(format!("an index cannot be scaled by {factor}"), "1, 2, 4 or 8")
-            );
+            return Err(place.error_expecting(format!("an index cannot be scaled by {factor}"), "1, 2, 4 or 8"));
         }
         if !vector && !scaled && base == Register::None {
             base = register;
@@ -276,7 +272,7 @@ pub(super) fn memory(
         }
     }
     settle_stack_pointer(&mut base, &mut index, scale);
-    if let Some(&(register, _, place, _)) = linear.registers.iter().find(|r| bad_index(r.0, index, base)) {
+    if let Some(&(register, _, place, _)) = linear.registers.iter().find(|r| is_bad_index(r.0, index, base)) {
         return Err(place.error_expecting(
             format!("`{register:?}` cannot be used that way in an address").to_lowercase(),
             "rsp and rip are never an index, rip has no other register with it, and both registers have the same width",
@@ -286,12 +282,12 @@ pub(super) fn memory(
     if linear.symbol.is_none() && !(-(1i128 << 63)..1i128 << 64).contains(&limit) {
         return Err(at.error("the displacement does not fit in 64 bits"));
     }
-    Ok(Value::Memory(Memory {
+    Ok(OperandValue::Memory(MemoryReference {
         segment,
         base,
         index,
         scale,
-        place: Place { symbol: linear.symbol, constant: limit, width: None },
+        place: SymbolicConstant { symbol: linear.symbol, constant: limit, width: None },
         size: keywords.size,
         broadcast: keywords.broadcast,
         far: keywords.far,
@@ -305,12 +301,10 @@ fn settle_stack_pointer(base: &mut Register, index: &mut Register, scale: u32) {
     }
 }
 
-fn bad_index(register: Register, index: Register, base: Register) -> bool {
+fn is_bad_index(register: Register, index: Register, base: Register) -> bool {
     let is_index = register == index;
-    let mixed = !index.is_vector_register()
-        && index != Register::None
-        && base != Register::None
-        && index.size() != base.size();
+    let mixed =
+        !index.is_vector_register() && index != Register::None && base != Register::None && index.size() != base.size();
     let never = matches!(index, Register::RSP | Register::ESP) || index.is_ip() || base.is_ip();
     is_index && (never || mixed)
 }

@@ -1,11 +1,11 @@
 //! Registers by name, and which registers and which vector state instructions touch.
 
-use super::kinds::Class;
+use super::operand_slot::RegisterClass;
 use iced_x86::{EncodingKind, Instruction, InstructionInfoFactory, OpAccess, Register};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-static NAMES: LazyLock<HashMap<String, Register>> = LazyLock::new(|| {
+static REGISTERS_BY_NAME: LazyLock<HashMap<String, Register>> = LazyLock::new(|| {
     let mut names: HashMap<String, Register> = Register::values()
         .filter(|r| *r != Register::None && r.size() != 0)
         .map(|r| (format!("{r:?}").to_lowercase(), r))
@@ -18,24 +18,24 @@ static NAMES: LazyLock<HashMap<String, Register>> = LazyLock::new(|| {
 });
 
 /// The register of that name, in any case; `st(1)` is put together by the reader of expressions.
-pub(super) fn named(text: &str) -> Option<Register> {
-    NAMES.get(text.to_ascii_lowercase().as_str()).copied()
+pub(super) fn find_register(text: &str) -> Option<Register> {
+    REGISTERS_BY_NAME.get(text.to_ascii_lowercase().as_str()).copied()
 }
 
 /// All register names.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.keys().map(String::as_str)
+pub(super) fn register_names() -> impl Iterator<Item = &'static str> {
+    REGISTERS_BY_NAME.keys().map(String::as_str)
 }
 
 /// The register of that number in the class of another: with `like` EAX and number 3, EBX.
 ///
 /// The numbers of AH to BH are 0 to 3, in the order of the encoding (AH, CH, DH, BH); byte registers that are no high
 /// ones count AL, CL, DL, BL, SPL and so on. `None` for what is in no class, such as RIP.
-pub fn numbered(like: Register, number: u32) -> Option<Register> {
+pub fn nth_register_like(like: Register, number: u32) -> Option<Register> {
     if HIGH_BYTES.contains(&like) {
         return HIGH_BYTES.get(number as usize).copied();
     }
-    Class::of(like).map(|class| class.register(number))
+    RegisterClass::from_register(like).map(|class| class.nth_register(number))
 }
 
 /// The registers that are the second byte of another, by encoding number.
@@ -48,23 +48,23 @@ pub const HIGH_BYTES: [Register; 4] = [Register::AH, Register::CH, Register::DH,
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RegisterSet(u128);
 
-const VECTORS: u32 = 16;
-const MASKS: u32 = 48;
-const STACK: u32 = 56;
-const FLAGS: u32 = 64;
+const FIRST_VECTOR_BIT: u32 = 16;
+const FIRST_MASK_BIT: u32 = 48;
+const FIRST_STACK_BIT: u32 = 56;
+const FIRST_FLAG_BIT: u32 = 64;
 
 impl RegisterSet {
     /// The empty set.
     pub const EMPTY: RegisterSet = RegisterSet(0);
 
     /// The set of all flags that iced's `RflagsBits` names in this number.
-    pub(crate) fn of_flags(flags: u32) -> RegisterSet {
-        RegisterSet(u128::from(flags) << FLAGS)
+    pub(crate) fn from_flags(flags: u32) -> RegisterSet {
+        RegisterSet(u128::from(flags) << FIRST_FLAG_BIT)
     }
 
     /// The flags in it, as `RflagsBits`.
     pub fn flags(self) -> u32 {
-        (self.0 >> FLAGS) as u32
+        (self.0 >> FIRST_FLAG_BIT) as u32
     }
 
     /// Whether the set is empty.
@@ -75,14 +75,14 @@ impl RegisterSet {
 
     /// Adds a register. Others than those that a set holds (segment, control, tile) leave it as it is.
     pub fn insert(&mut self, register: Register) {
-        if let Some(bit) = bit(register) {
+        if let Some(bit) = member_bit(register) {
             self.0 |= 1 << bit;
         }
     }
 
     /// Whether the register, or the one that it is a part of, is in it.
     pub fn contains(self, register: Register) -> bool {
-        bit(register).is_some_and(|bit| self.0 >> bit & 1 != 0)
+        member_bit(register).is_some_and(|bit| self.0 >> bit & 1 != 0)
     }
 
     /// Members of either set.
@@ -102,23 +102,23 @@ impl RegisterSet {
 
     /// The registers in it by their widest names, without the flags; an x87 or MMX register as `ST0` to `ST7`.
     pub fn registers(self) -> impl Iterator<Item = Register> {
-        (0..FLAGS).filter(move |bit| self.0 >> bit & 1 != 0).map(|bit| match bit {
-            0..VECTORS => Register::RAX + bit,
-            VECTORS..MASKS => Register::ZMM0 + (bit - VECTORS),
-            MASKS..STACK => Register::K0 + (bit - MASKS),
-            _ => Register::ST0 + (bit - STACK),
+        (0..FIRST_FLAG_BIT).filter(move |bit| self.0 >> bit & 1 != 0).map(|bit| match bit {
+            0..FIRST_VECTOR_BIT => Register::RAX + bit,
+            FIRST_VECTOR_BIT..FIRST_MASK_BIT => Register::ZMM0 + (bit - FIRST_VECTOR_BIT),
+            FIRST_MASK_BIT..FIRST_STACK_BIT => Register::K0 + (bit - FIRST_MASK_BIT),
+            _ => Register::ST0 + (bit - FIRST_STACK_BIT),
         })
     }
 }
 
-fn bit(register: Register) -> Option<u32> {
+fn member_bit(register: Register) -> Option<u32> {
     let full = register.full_register();
     let number = full.number() as u32;
     match full {
         r if r.is_gpr64() => Some(number),
-        r if r.is_vector_register() => Some(VECTORS + number),
-        r if r.is_k() => Some(MASKS + number),
-        r if r.is_st() || r.is_mm() => Some(STACK + number),
+        r if r.is_vector_register() => Some(FIRST_VECTOR_BIT + number),
+        r if r.is_k() => Some(FIRST_MASK_BIT + number),
+        r if r.is_st() || r.is_mm() => Some(FIRST_STACK_BIT + number),
         _ => None,
     }
 }
@@ -126,27 +126,24 @@ fn bit(register: Register) -> Option<u32> {
 /// Registers and flags that the instruction reads, also those that only an address needs.
 ///
 /// Writing a part of a register that keeps the rest is no read here.
-pub fn reads(instruction: &Instruction) -> RegisterSet {
-    used(instruction, |access| {
+pub fn registers_read(instruction: &Instruction) -> RegisterSet {
+    collect_registers(instruction, |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
     })
-    .union(RegisterSet::of_flags(instruction.rflags_read()))
+    .union(RegisterSet::from_flags(instruction.rflags_read()))
 }
 
 /// Registers and flags that the instruction writes or may write; undefined flags count as written.
-pub fn writes(instruction: &Instruction) -> RegisterSet {
-    used(instruction, |access| {
-        matches!(
-            access,
-            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-        )
+pub fn registers_written(instruction: &Instruction) -> RegisterSet {
+    collect_registers(instruction, |access| {
+        matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
     })
-    .union(RegisterSet::of_flags(instruction.rflags_modified()))
+    .union(RegisterSet::from_flags(instruction.rflags_modified()))
 }
 
 /// Registers of which the instruction leaves all or a part as it was, and so waits for it: those that it may not write
 /// (`cmovcc`, `bsf`), and those of which it writes 8 or 16 bits.
-pub fn keeps(instruction: &Instruction) -> RegisterSet {
+pub fn registers_merged(instruction: &Instruction) -> RegisterSet {
     let mut set = RegisterSet::EMPTY;
     let mut factory = InstructionInfoFactory::new();
     for used in factory.info(instruction).used_registers() {
@@ -159,7 +156,7 @@ pub fn keeps(instruction: &Instruction) -> RegisterSet {
     set
 }
 
-fn used(instruction: &Instruction, wanted: impl Fn(OpAccess) -> bool) -> RegisterSet {
+fn collect_registers(instruction: &Instruction, wanted: impl Fn(OpAccess) -> bool) -> RegisterSet {
     let mut set = RegisterSet::EMPTY;
     let mut factory = InstructionInfoFactory::new();
     for register in factory.info(instruction).used_registers().iter().filter(|r| wanted(r.access())) {
@@ -189,7 +186,7 @@ pub struct VectorState {
 impl VectorState {
     /// Bits of the widest vector: 0, 64 for MMX, 128, 256 or 512.
     #[cfg(test)]
-    pub(crate) fn widest(self) -> u32 {
+    pub(crate) fn widest_bits(self) -> u32 {
         match self {
             VectorState { bits512: true, .. } => 512,
             VectorState { bits256: true, .. } => 256,
@@ -229,27 +226,30 @@ pub fn vector_state(instructions: &[Instruction]) -> VectorState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asm::parse;
+    use crate::asm::parse_assembly;
     use iced_x86::RflagsBits;
 
     fn one(text: &str) -> Instruction {
-        parse(text).unwrap().instructions()[0]
+        parse_assembly(text).unwrap().instructions()[0]
     }
 
     #[test]
     fn what_an_instruction_reads_and_writes() {
         let add = one("add al, byte ptr [rcx+rdx*2]");
         let names = |set: RegisterSet| set.registers().collect::<Vec<_>>();
-        assert_eq!(names(reads(&add)), [Register::RAX, Register::RCX, Register::RDX]);
-        assert_eq!(names(writes(&add)), [Register::RAX]);
-        assert_eq!(reads(&add).flags(), 0);
-        assert!(writes(&add).flags() & RflagsBits::CF != 0);
-        assert_eq!(reads(&one("adc eax, ebx")).flags(), RflagsBits::CF);
+        assert_eq!(names(registers_read(&add)), [Register::RAX, Register::RCX, Register::RDX]);
+        assert_eq!(names(registers_written(&add)), [Register::RAX]);
+        assert_eq!(registers_read(&add).flags(), 0);
+        assert!(registers_written(&add).flags() & RflagsBits::CF != 0);
+        assert_eq!(registers_read(&one("adc eax, ebx")).flags(), RflagsBits::CF);
         let mul = one("mul rbx");
-        assert_eq!(names(writes(&mul)), [Register::RAX, Register::RDX]);
+        assert_eq!(names(registers_written(&mul)), [Register::RAX, Register::RDX]);
         let masked = one("vaddps zmm31{k3}{z}, zmm1, zmm2");
-        assert_eq!(names(reads(&masked)), [Register::ZMM1, Register::ZMM2, Register::K3]);
-        assert!(writes(&masked).contains(Register::XMM31) && !writes(&masked).contains(Register::XMM30));
+        assert_eq!(names(registers_read(&masked)), [Register::ZMM1, Register::ZMM2, Register::K3]);
+        assert!(
+            registers_written(&masked).contains(Register::XMM31)
+                && !registers_written(&masked).contains(Register::XMM30)
+        );
     }
 
     #[test]
@@ -268,13 +268,13 @@ mod tests {
 
     #[test]
     fn vector_state_by_encoding_and_width() {
-        let state = |text: &str| vector_state(parse(text).unwrap().instructions());
+        let state = |text: &str| vector_state(parse_assembly(text).unwrap().instructions());
         assert_eq!(state("add rax, rax"), VectorState::default());
         assert_eq!(state("addps xmm0, xmm1"), VectorState { legacy128: true, ..Default::default() });
         assert_eq!(state("vaddps xmm0, xmm1, xmm2"), VectorState { vex128: true, ..Default::default() });
-        assert_eq!(state("vpermq zmm0, zmm1, 1").widest(), 512);
-        assert_eq!(state("vaddps ymm0, ymm1, ymm2; addps xmm0, xmm1").widest(), 256);
+        assert_eq!(state("vpermq zmm0, zmm1, 1").widest_bits(), 512);
+        assert_eq!(state("vaddps ymm0, ymm1, ymm2; addps xmm0, xmm1").widest_bits(), 256);
         assert!(state("fadd").x87 && state("fld1").x87 && state("paddb mm0, mm1").mmx);
-        assert_eq!(state("paddb mm0, mm1").widest(), 64);
+        assert_eq!(state("paddb mm0, mm1").widest_bits(), 64);
     }
 }

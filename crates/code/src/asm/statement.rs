@@ -1,14 +1,14 @@
 //! One instruction as written, in either syntax.
 
-use super::cursor::Cursor;
-use super::lexer::{Kind, Position};
-use super::operand::{Operand, Value};
+use super::cursor::TokenCursor;
+use super::lexer::{TextPosition, TokenKind};
+use super::operand::{Operand, OperandValue};
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
 /// A syntax of assembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syntax {
+pub enum InstructionSyntax {
     /// Intel's: `add dword ptr [rax+8], 1`.
     Intel,
     /// AT&T's: `addl $1, 8(%rax)`.
@@ -17,7 +17,7 @@ pub enum Syntax {
 
 /// Effect of a prefix word or an encoding hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Prefix {
+pub(super) enum StatementPrefix {
     Lock,
     Rep,
     Repne,
@@ -43,43 +43,43 @@ pub(super) enum Prefix {
 #[derive(Debug, Clone)]
 pub(super) struct Statement {
     pub(super) mnemonic: String,
-    pub(super) at: Position,
-    pub(super) prefixes: Vec<(Prefix, Position)>,
+    pub(super) at: TextPosition,
+    pub(super) prefixes: Vec<(StatementPrefix, TextPosition)>,
     pub(super) operands: Vec<Operand>,
     /// `{...}` in a place of its own.
-    pub(super) decorators: Vec<(String, Position)>,
+    pub(super) decorators: Vec<(String, TextPosition)>,
 }
 
 /// An item of a snippet, in order.
 #[derive(Debug, Clone)]
-pub(super) enum Item {
-    Label(String, Position),
+pub(super) enum SnippetItem {
+    Label(String, TextPosition),
     Local(u32),
     Statement(Statement),
 }
 
-impl Cursor<'_> {
+impl TokenCursor<'_> {
     /// Reads the operands of a statement up to its end, each with `operand`.
-    pub(super) fn operands(
+    pub(super) fn read_operands(
         &mut self,
         statement: &mut Statement,
         mut operand: impl FnMut(&mut Self) -> Result<Operand, BadSnippet>,
     ) -> Result<(), BadSnippet> {
-        while self.peek().kind != Kind::End {
+        while self.peek().kind != TokenKind::End {
             let operand = operand(self)?;
             match operand.value {
-                Value::Nothing => statement.decorators.extend(operand.decorators),
+                OperandValue::Nothing => statement.decorators.extend(operand.decorators),
                 _ => statement.operands.push(operand),
             }
             match self.peek().kind {
-                Kind::End => break,
-                Kind::Punct(',') => {
-                    self.take();
-                    if self.peek().kind == Kind::End {
-                        return Err(self.unexpected("an operand"));
+                TokenKind::End => break,
+                TokenKind::Punct(',') => {
+                    self.take_token();
+                    if self.peek().kind == TokenKind::End {
+                        return Err(self.unexpected_token("an operand"));
                     }
                 }
-                _ => return Err(self.unexpected("a comma or the end of the instruction")),
+                _ => return Err(self.unexpected_token("a comma or the end of the instruction")),
             }
         }
         Ok(())

@@ -1,33 +1,33 @@
 //! Words an error so that it names what fits instead.
 
-use super::kinds::{Class, Imm, Slot, slots};
-use super::lexer::Position;
+use super::instruction_builder::{MismatchReason, PatternMismatch};
+use super::lexer::TextPosition;
 use super::mnemonic;
-use super::operand::{Value, size_name};
-use super::pattern::{Pattern, Target};
-use super::place::{Mismatch, Why};
+use super::mnemonic_pattern::{MnemonicPattern, OperandTarget};
+use super::operand::{OperandValue, size_name};
+use super::operand_slot::{ImmediateEncoding, OperandSlot, RegisterClass, list_slots};
 use super::statement::Statement;
 use cyclescope_core::error::BadSnippet;
 use iced_x86::Register;
 
 /// Operand patterns that an error lists at most.
-const LISTED: usize = 6;
+const MOST_LISTED: usize = 6;
 
 /// Directives with which assemblers write bytes, without the dot that some of them have.
-const DATA: [&str; 17] = [
-    "db", "dw", "dd", "dq", "dt", "do", "dy", "dz", "byte", "2byte", "4byte", "8byte", "word", "short",
-    "long", "quad", "ascii",
+const DATA_DIRECTIVES: [&str; 17] = [
+    "db", "dw", "dd", "dq", "dt", "do", "dy", "dz", "byte", "2byte", "4byte", "8byte", "word", "short", "long", "quad",
+    "ascii",
 ];
 
 /// The error for a mnemonic that does not exist.
 pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
     let word = &statement.mnemonic;
-    if DATA.contains(&word.trim_start_matches('.')) {
+    if DATA_DIRECTIVES.contains(&word.trim_start_matches('.')) {
         let message = format!("`{word}` is a directive for data, and a snippet has instructions only");
         return statement.at.error_expecting(message, "give machine code with --hex, such as --hex '66 90'");
     }
     let message = format!("there is no instruction `{word}`");
-    let near = nearest(word, mnemonic::all());
+    let near = nearest_words(word, mnemonic::all_mnemonics());
     if near.is_empty() {
         return statement.at.error(message);
     }
@@ -35,12 +35,12 @@ pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
 }
 
 /// The error for a word that is neither a register nor a label.
-pub(super) fn unknown_name(word: &str, at: Position, labels: &[&str]) -> BadSnippet {
+pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> BadSnippet {
     let message = format!("`{word}` is neither a register nor a label of the snippet");
     let lower = word.to_lowercase();
-    let mut known: Vec<&str> = super::registers::names().collect();
+    let mut known: Vec<&str> = super::registers::register_names().collect();
     known.extend(labels);
-    let near = nearest(&lower, known.into_iter());
+    let near = nearest_words(&lower, known.into_iter());
     if near.is_empty() {
         let hint = "a snippet knows its own labels only; functions are measured with --c or --lib";
         return at.error_expecting(message, hint);
@@ -49,12 +49,12 @@ pub(super) fn unknown_name(word: &str, at: Position, labels: &[&str]) -> BadSnip
 }
 
 /// Up to three known words near this one, the nearest first.
-pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest_words<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let limit = if word.len() < 4 { 1 } else { 2 };
     let mut near: Vec<(usize, &str)> = Vec::new();
     for name in known {
         if name.len().abs_diff(word.len()) <= limit {
-            let distance = distance(word, name);
+            let distance = edit_distance(word, name);
             if distance <= limit {
                 near.push((distance, name));
             }
@@ -67,7 +67,7 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a 
 }
 
 /// Insertions, deletions, replacements and swaps of neighbours between two words.
-fn distance(a: &str, b: &str) -> usize {
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {
@@ -86,17 +86,17 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The error of the pattern that came nearest.
-pub(super) fn no_fit(
+pub(super) fn mismatch_error(
     statement: &Statement,
-    patterns: &[Pattern],
-    mismatches: &[(Mismatch, &Pattern)],
+    patterns: &[MnemonicPattern],
+    mismatches: &[(PatternMismatch, &MnemonicPattern)],
 ) -> BadSnippet {
-    let counted = |why: &Why| matches!(why, Why::TooFew | Why::TooMany);
+    let counted = |why: &MismatchReason| matches!(why, MismatchReason::TooFew | MismatchReason::TooMany);
     let best = mismatches.iter().min_by_key(|(m, pattern)| {
         // Of patterns that have fewer operands the longest one shows where the surplus starts, and of
         // immediates the widest is the one that was meant.
         let length = usize::MAX - pattern.targets.len();
-        let width = if let Why::Range(bits, _) = m.why { u32::MAX - bits } else { 0 };
+        let width = if let MismatchReason::Range(bits, _) = m.why { u32::MAX - bits } else { 0 };
         (counted(&m.why), usize::MAX - m.depth, m.why.rank(), width, length)
     });
     let Some((mismatch, _)) = best else {
@@ -105,81 +105,77 @@ pub(super) fn no_fit(
     let mut shown: Vec<String> = Vec::new();
     // Patterns that took the operands before this one are what the writer may have meant.
     let near = mismatches.iter().filter(|(m, _)| m.depth >= mismatch.depth && !counted(&m.why));
-    let mut meant: Vec<&Pattern> = near.map(|(_, pattern)| *pattern).collect();
+    let mut meant: Vec<&MnemonicPattern> = near.map(|(_, pattern)| *pattern).collect();
     if meant.is_empty() {
         meant = patterns.iter().collect();
     }
     for pattern in meant {
-        let text = describe(pattern);
+        let text = describe_pattern(pattern);
         if !shown.contains(&text) {
             shown.push(text);
         }
     }
-    let more = if shown.len() > LISTED { " or others" } else { "" };
-    shown.truncate(LISTED);
+    let more = if shown.len() > MOST_LISTED { " or others" } else { "" };
+    shown.truncate(MOST_LISTED);
     let fits = format!("{} takes {}{more}", statement.mnemonic, shown.join(" | "));
-    let (message, hint) = explain(&mismatch.why, statement, mismatch.at);
+    let (message, hint) = explain_mismatch(&mismatch.why, statement, mismatch.at);
     mismatch.at.error_expecting(message, hint.unwrap_or(fits))
 }
 
-fn explain(why: &Why, statement: &Statement, at: Position) -> (String, Option<String>) {
+fn explain_mismatch(why: &MismatchReason, statement: &Statement, at: TextPosition) -> (String, Option<String>) {
     let text = |s: &str| s.to_string();
     match why {
-        Why::Range(bits, signed) => (
-            format!(
-                "the immediate does not fit in {}{bits} bits",
-                if *signed { "sign-extended " } else { "" }
-            ),
-            None,
-        ),
-        Why::Displacement => (text("the displacement does not fit in 32 bits"), None),
-        Why::Size(bytes) => {
+        MismatchReason::Range(bits, signed) => {
+            (format!("the immediate does not fit in {}{bits} bits", if *signed { "sign-extended " } else { "" }), None)
+        }
+        MismatchReason::Displacement => (text("the displacement does not fit in 32 bits"), None),
+        MismatchReason::Size(bytes) => {
             let name = size_name(*bytes).map_or_else(|| format!("{bytes} bytes"), |n| format!("{n} ptr"));
             (
                 format!("the memory operand of `{}` has a different size", statement.mnemonic),
                 Some(format!("{name} fits")),
             )
         }
-        Why::Broadcast(count) => {
+        MismatchReason::Broadcast(count) => {
             (text("the broadcast has a different number of elements"), Some(format!("{{1to{count}}} fits")))
         }
-        Why::NoBroadcast => (format!("`{}` cannot broadcast here", statement.mnemonic), None),
-        Why::Index(class) => {
+        MismatchReason::NoBroadcast => (format!("`{}` cannot broadcast here", statement.mnemonic), None),
+        MismatchReason::Index(class) => {
             (text("this address needs a vector register as index"), Some(format!("as in [rax+{class}1*4]")))
         }
-        Why::Decorator => (format!("this decorator does not go with `{}` here", statement.mnemonic), None),
-        Why::Prefix => (
+        MismatchReason::Decorator => (format!("this decorator does not go with `{}` here", statement.mnemonic), None),
+        MismatchReason::Prefix => (
             format!("this prefix does not go with `{}` here", statement.mnemonic),
-            Some(text(
-                "lock wants a memory destination, rep a string instruction, a hint an encoding that exists",
-            )),
+            Some(text("lock wants a memory destination, rep a string instruction, a hint an encoding that exists")),
         ),
-        Why::NeedsMask => (
-            format!("`{}` needs a mask", statement.mnemonic),
-            Some(text("one of {k1} to {k7} after this operand")),
-        ),
-        Why::Far => (
-            text("near and far targets do not mix"),
-            Some(text("`far` goes with jmp and call of a far pointer")),
-        ),
-        Why::Encoding(message) => (text(message), None),
-        Why::Kind => (format!("this operand does not fit `{}`", written(statement, at)), None),
-        Why::TooFew => (format!("`{}` lacks an operand", statement.mnemonic), None),
-        Why::TooMany => (format!("this operand is one too many for `{}`", statement.mnemonic), None),
+        MismatchReason::NeedsMask => {
+            (format!("`{}` needs a mask", statement.mnemonic), Some(text("one of {k1} to {k7} after this operand")))
+        }
+        MismatchReason::Far => {
+            (text("near and far targets do not mix"), Some(text("`far` goes with jmp and call of a far pointer")))
+        }
+        MismatchReason::Encoding(message) => (text(message), None),
+        MismatchReason::Kind => {
+            (format!("this operand does not fit `{}`", describe_statement_before(statement, at)), None)
+        }
+        MismatchReason::TooFew => (format!("`{}` lacks an operand", statement.mnemonic), None),
+        MismatchReason::TooMany => (format!("this operand is one too many for `{}`", statement.mnemonic), None),
     }
 }
 
 /// The mnemonic with the kinds of the operands before that place.
-fn written(statement: &Statement, at: Position) -> String {
+fn describe_statement_before(statement: &Statement, at: TextPosition) -> String {
     let before: Vec<&str> = statement
         .operands
         .iter()
         .take_while(|o| o.at < at)
         .map(|o| match &o.value {
-            Value::Register(r) | Value::Group(r, _) => Class::of(*r).map_or("register", Class::name),
-            Value::Constant(_) => "imm",
-            Value::Memory(_) => "mem",
-            Value::Nothing => "",
+            OperandValue::Register(r) | OperandValue::Group(r, _) => {
+                RegisterClass::from_register(*r).map_or("register", RegisterClass::name)
+            }
+            OperandValue::Constant(_) => "imm",
+            OperandValue::Memory(_) => "mem",
+            OperandValue::Nothing => "",
         })
         .collect();
     if before.is_empty() {
@@ -189,57 +185,60 @@ fn written(statement: &Statement, at: Position) -> String {
 }
 
 /// A pattern's operands as instruction tables write them.
-fn describe(pattern: &Pattern) -> String {
+fn describe_pattern(pattern: &MnemonicPattern) -> String {
     if pattern.targets.is_empty() {
         return String::from("no operands");
     }
-    let slots: Vec<Slot> = slots(pattern.code).collect();
+    let slots: Vec<OperandSlot> = list_slots(pattern.code).collect();
     let memory = pattern.code.op_code().memory_size().size() * 8;
     let memory = if memory == 0 { String::from("m") } else { format!("m{memory}") };
     let names: Vec<String> = pattern
         .targets
         .iter()
         .map(|target| match target {
-            Target::Operand(index) => name(slots[*index as usize], &memory),
-            Target::Implied(register) => format!("{register:?}").to_lowercase(),
+            OperandTarget::Operand(index) => describe_slot(slots[*index as usize], &memory),
+            OperandTarget::Implied(register) => format!("{register:?}").to_lowercase(),
         })
         .collect();
     names.join(", ")
 }
 
-fn name(slot: Slot, memory: &str) -> String {
+fn describe_slot(slot: OperandSlot, memory: &str) -> String {
     match slot {
-        Slot::RegMem(class @ (Class::Gpr8 | Class::Gpr16 | Class::Gpr32 | Class::Gpr64))
-            if memory[1..] == class.name()[1..] =>
-        {
+        OperandSlot::RegMem(
+            class @ (RegisterClass::Gpr8 | RegisterClass::Gpr16 | RegisterClass::Gpr32 | RegisterClass::Gpr64),
+        ) if memory[1..] == class.name()[1..] => {
             format!("r/{memory}")
         }
-        Slot::RegMem(class) => format!("{}/{memory}", class.name()),
-        Slot::Reg(class) => class.name().to_string(),
-        Slot::Group(class, count) => format!("{}+{}", class.name(), count - 1),
-        Slot::Fixed(register) => format!("{register:?}").to_lowercase(),
-        Slot::Vsib(class, bits) => format!("vm{bits}{}", &class.name()[..1]),
-        Slot::Absolute => format!("moffs{}", &memory[1..]),
-        Slot::Imm(Imm::One) => String::from("1"),
-        Slot::Imm(imm) => format!("imm{}", imm.stored()),
-        Slot::Branch(bits) => format!("rel{bits}"),
-        Slot::Mem | Slot::Source | Slot::Destination | Slot::MaskedStore | Slot::Table => memory.to_string(),
-        Slot::Unusable => String::new(),
+        OperandSlot::RegMem(class) => format!("{}/{memory}", class.name()),
+        OperandSlot::Reg(class) => class.name().to_string(),
+        OperandSlot::Group(class, count) => format!("{}+{}", class.name(), count - 1),
+        OperandSlot::Fixed(register) => format!("{register:?}").to_lowercase(),
+        OperandSlot::Vsib(class, bits) => format!("vm{bits}{}", &class.name()[..1]),
+        OperandSlot::Absolute => format!("moffs{}", &memory[1..]),
+        OperandSlot::Imm(ImmediateEncoding::One) => String::from("1"),
+        OperandSlot::Imm(imm) => format!("imm{}", imm.stored_bits()),
+        OperandSlot::Branch(bits) => format!("rel{bits}"),
+        OperandSlot::Mem
+        | OperandSlot::Source
+        | OperandSlot::Destination
+        | OperandSlot::MaskedStore
+        | OperandSlot::Table => memory.to_string(),
+        OperandSlot::Unusable => String::new(),
     }
 }
 
 /// The operand most likely to blame when the encoder refuses a combination, and why it does.
-pub(super) fn blame(statement: &Statement, distinct: bool) -> (Why, Position) {
+pub(super) fn blame_operand(statement: &Statement, distinct: bool) -> (MismatchReason, TextPosition) {
     let operands = &statement.operands;
-    let place = |wanted: &dyn Fn(&Value) -> bool| operands.iter().find(|o| wanted(&o.value)).map(|o| o.at);
-    let zeroing =
-        operands.iter().flat_map(|o| &o.decorators).find(|(text, _)| text == "z").map(|(_, at)| *at);
+    let place = |wanted: &dyn Fn(&OperandValue) -> bool| operands.iter().find(|o| wanted(&o.value)).map(|o| o.at);
+    let zeroing = operands.iter().flat_map(|o| &o.decorators).find(|(text, _)| text == "z").map(|(_, at)| *at);
     let high_byte = place(&|value| {
-        matches!(value, Value::Register(Register::AH | Register::BH | Register::CH | Register::DH))
+        matches!(value, OperandValue::Register(Register::AH | Register::BH | Register::CH | Register::DH))
     });
     let beyond =
-        place(&|value| matches!(value, Value::Register(r) if r.is_vector_register() && r.number() > 15));
-    let memory = place(&|value| matches!(value, Value::Memory(_)));
+        place(&|value| matches!(value, OperandValue::Register(r) if r.is_vector_register() && r.number() > 15));
+    let memory = place(&|value| matches!(value, OperandValue::Memory(_)));
     let (why, at) = match (zeroing, high_byte, beyond) {
         _ if distinct => ("these registers must be distinct", memory),
         (Some(at), _, _) if memory.is_some() => ("`{z}` does not go with a memory destination", Some(at)),
@@ -247,5 +246,5 @@ pub(super) fn blame(statement: &Statement, distinct: bool) -> (Why, Position) {
         (_, _, Some(at)) => ("registers from 16 on need an EVEX encoding", Some(at)),
         _ => ("the processor does not accept this combination", None),
     };
-    (Why::Encoding(why), at.unwrap_or(statement.at))
+    (MismatchReason::Encoding(why), at.unwrap_or(statement.at))
 }

@@ -12,5 +12,5 @@ pub fn serialize<S: Serializer>(clock: &&'static Clock, serializer: S) -> Result
 /// Finds the method of a name.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Clock, D::Error> {
     let name = String::deserialize(deserializer)?;
-    Clock::named(&name).ok_or_else(|| D::Error::custom(format!("there is no clock {name}")))
+    Clock::find_named(&name).ok_or_else(|| D::Error::custom(format!("there is no clock {name}")))
 }

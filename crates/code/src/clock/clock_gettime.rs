@@ -1,7 +1,7 @@
 //! CLOCK_MONOTONIC_RAW: the system's clock, as the thing to beat.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -10,13 +10,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "what an ordinary program uses; shows what the other methods gain",
     source: "clock_gettime(2), CLOCK_MONOTONIC_RAW",
     counts: Unit::Nanos,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: false,
     },
-    start: &[Step::Lfence, Step::ClockGettime, Step::Lfence, Step::Store],
-    end: &[Step::Lfence, Step::ClockGettime, Step::Lfence, Step::Store],
+    start: &[ClockStep::Lfence, ClockStep::ClockGettime, ClockStep::Lfence, ClockStep::Store],
+    end: &[ClockStep::Lfence, ClockStep::ClockGettime, ClockStep::Lfence, ClockStep::Store],
 };

@@ -3,8 +3,8 @@
 //! The CPUID after the first reading and the one before the second are part of every sample; in a virtual machine that is
 //! thousands of ticks, which vary.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -13,13 +13,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "serialised before and after each reading; two CPUIDs are inside the measured interval",
     source: "Agner Fog, Test programs for measuring clock cycles and performance monitoring, section 7.12",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: true,
     },
-    start: &[Step::Cpuid, Step::Rdtsc, Step::Store, Step::Cpuid],
-    end: &[Step::Cpuid, Step::Rdtsc, Step::Store, Step::Cpuid],
+    start: &[ClockStep::Cpuid, ClockStep::Rdtsc, ClockStep::Store, ClockStep::Cpuid],
+    end: &[ClockStep::Cpuid, ClockStep::Rdtsc, ClockStep::Store, ClockStep::Cpuid],
 };

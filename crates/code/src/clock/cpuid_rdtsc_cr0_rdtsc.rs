@@ -3,8 +3,8 @@
 //! Writing CR0 serialises without the variance of CPUID, in ring 0 only. The paper puts nothing after the
 //! second reading.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -13,13 +13,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "the paper's alternative where RDTSCP is missing; ring 0 only",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2.3",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: false,
         body_done: true,
         following_waits: false,
         stores_drained: true,
     },
-    start: &[Step::Cpuid, Step::Rdtsc, Step::Store],
-    end: &[Step::RewriteCr0, Step::Rdtsc, Step::Store],
+    start: &[ClockStep::Cpuid, ClockStep::Rdtsc, ClockStep::Store],
+    end: &[ClockStep::RewriteCr0, ClockStep::Rdtsc, ClockStep::Store],
 };

@@ -2,8 +2,8 @@
 //!
 //! RDTSCP waits for the body, and nothing holds back what follows it.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -12,13 +12,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "no CPUID inside the pair; code that follows may begin before the end is read",
     source: "G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, 324264-001, section 3.2",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: false,
         body_done: true,
         following_waits: false,
         stores_drained: false,
     },
-    start: &[Step::Cpuid, Step::Rdtsc, Step::Store],
-    end: &[Step::Rdtscp, Step::Store],
+    start: &[ClockStep::Cpuid, ClockStep::Rdtsc, ClockStep::Store],
+    end: &[ClockStep::Rdtscp, ClockStep::Store],
 };

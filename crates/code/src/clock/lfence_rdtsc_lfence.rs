@@ -3,8 +3,8 @@
 //! The fence before orders earlier instructions before the reading, the fence after keeps later ones from
 //! starting early. Neither waits for the store buffer.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -13,13 +13,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "fully fenced and cheap; does not wait for stores",
     source: "Intel SDM vol. 2, RDTSC, notes on ordering",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: false,
     },
-    start: &[Step::Lfence, Step::Rdtsc, Step::Lfence, Step::Store],
-    end: &[Step::Lfence, Step::Rdtsc, Step::Lfence, Step::Store],
+    start: &[ClockStep::Lfence, ClockStep::Rdtsc, ClockStep::Lfence, ClockStep::Store],
+    end: &[ClockStep::Lfence, ClockStep::Rdtsc, ClockStep::Lfence, ClockStep::Store],
 };

@@ -2,8 +2,8 @@
 //!
 //! There is nothing between the first reading and the body, so the body's first instructions may begin early.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -12,13 +12,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "the improved method of Intel's paper with LFENCE for CPUID; the body may begin before the start is read",
     source: "Intel's paper, section 3.2.1, with LFENCE in CPUID's place",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: false,
         body_done: true,
         following_waits: true,
         stores_drained: false,
     },
-    start: &[Step::Lfence, Step::Rdtsc, Step::Store],
-    end: &[Step::Rdtscp, Step::Lfence, Step::Store],
+    start: &[ClockStep::Lfence, ClockStep::Rdtsc, ClockStep::Store],
+    end: &[ClockStep::Rdtscp, ClockStep::Lfence, ClockStep::Store],
 };

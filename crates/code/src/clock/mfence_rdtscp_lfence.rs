@@ -2,8 +2,8 @@
 //!
 //! RDTSCP waits until earlier instructions have executed, MFENCE among them, and MFENCE until earlier stores are visible.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -12,13 +12,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "fully fenced and waits until stores are globally visible, where RDTSCP waits for MFENCE",
     source: "Intel SDM vol. 2, RDTSCP, notes on ordering",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: true,
     },
-    start: &[Step::Mfence, Step::Rdtscp, Step::Lfence, Step::Store],
-    end: &[Step::Mfence, Step::Rdtscp, Step::Lfence, Step::Store],
+    start: &[ClockStep::Mfence, ClockStep::Rdtscp, ClockStep::Lfence, ClockStep::Store],
+    end: &[ClockStep::Mfence, ClockStep::Rdtscp, ClockStep::Lfence, ClockStep::Store],
 };

@@ -2,10 +2,9 @@
 //!
 //! A method is data: the steps of its start and of its end. Everything else that must be known about it,
 //! the CPU features that it needs, the registers that it clobbers, whether it runs in user mode, follows
-//! from the steps. Each method has a file of its own that exports `CLOCK`; [`ALL`] lists them by name.
+//! from the steps. Each method has a file of its own that exports `CLOCK`; [`ALL_CLOCKS`] lists them by name.
 
 pub mod by_name;
-mod choice;
 mod clock_gettime;
 mod cpuid_rdtsc;
 mod cpuid_rdtsc_cpuid;
@@ -15,9 +14,9 @@ mod cpuid_rdtsc_rdtscp_cpuid;
 mod lfence_rdtsc;
 mod lfence_rdtsc_lfence;
 mod lfence_rdtsc_rdtscp_lfence;
-mod method;
 mod mfence_lfence_rdtsc;
 mod mfence_rdtscp_lfence;
+mod preference;
 mod rdpmc;
 mod rdpru;
 mod rdtsc;
@@ -27,13 +26,14 @@ mod rdtscp_lfence;
 mod serialize_rdtsc;
 pub mod source;
 mod step;
+mod timing_method;
 
-pub use choice::{find, preferred, rank};
-pub use method::{Clock, Edit, Promises, Side};
-pub use step::Step;
+pub use preference::{find_or_list_names, preference_rank, preferred_clocks};
+pub use step::ClockStep;
+pub use timing_method::{Clock, ClockSide, OrderingPromises, StepEdit};
 
 /// Every timing method, sorted by name.
-pub const ALL: &[Clock] = &[
+pub const ALL_CLOCKS: &[Clock] = &[
     clock_gettime::CLOCK,
     cpuid_rdtsc::CLOCK,
     cpuid_rdtsc_cpuid::CLOCK,
@@ -56,8 +56,8 @@ pub const ALL: &[Clock] = &[
 
 impl Clock {
     /// Finds a method by its name, or by one that a document suggests.
-    pub fn named(name: &str) -> Option<&'static Clock> {
-        ALL.iter().find(|clock| clock.name == name || clock.also.contains(&name))
+    pub fn find_named(name: &str) -> Option<&'static Clock> {
+        ALL_CLOCKS.iter().find(|clock| clock.name == name || clock.also.contains(&name))
     }
 }
 

@@ -1,7 +1,7 @@
 //! APERF by RDPRU, between LFENCEs.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -10,13 +10,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "counts core cycles directly, on AMD CPUs that allow it in user mode",
     source: "AMD APM vol. 3, RDPRU",
     counts: Unit::CoreCycles,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: false,
     },
-    start: &[Step::Lfence, Step::Rdpru, Step::Lfence, Step::Store],
-    end: &[Step::Lfence, Step::Rdpru, Step::Lfence, Step::Store],
+    start: &[ClockStep::Lfence, ClockStep::Rdpru, ClockStep::Lfence, ClockStep::Store],
+    end: &[ClockStep::Lfence, ClockStep::Rdpru, ClockStep::Lfence, ClockStep::Store],
 };

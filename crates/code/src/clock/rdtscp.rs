@@ -1,7 +1,7 @@
 //! Bare RDTSCP: waits for earlier instructions, and delays no later one.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -10,13 +10,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "waits for what comes before; the body may begin before the start is read",
     source: "Intel SDM vol. 2, RDTSCP",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: false,
         body_done: true,
         following_waits: false,
         stores_drained: false,
     },
-    start: &[Step::Rdtscp, Step::Store],
-    end: &[Step::Rdtscp, Step::Store],
+    start: &[ClockStep::Rdtscp, ClockStep::Store],
+    end: &[ClockStep::Rdtscp, ClockStep::Store],
 };

@@ -2,8 +2,8 @@
 //!
 //! The cost of the first CPUID is part of every sample; in a virtual machine that is thousands of ticks.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -12,13 +12,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "fully fenced, but the first CPUID is inside the measured interval",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: false,
     },
-    start: &[Step::Rdtscp, Step::Store, Step::Cpuid],
-    end: &[Step::Rdtscp, Step::Store, Step::Cpuid],
+    start: &[ClockStep::Rdtscp, ClockStep::Store, ClockStep::Cpuid],
+    end: &[ClockStep::Rdtscp, ClockStep::Store, ClockStep::Cpuid],
 };

@@ -1,7 +1,7 @@
 //! RDTSCP, then LFENCE.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -10,13 +10,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "fully fenced; RDTSCP waits for what comes before, LFENCE delays what comes after",
     source: "Notes on using rdtsc(p): Zen 4 and Alder Lake as examples",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: false,
     },
-    start: &[Step::Rdtscp, Step::Lfence, Step::Store],
-    end: &[Step::Rdtscp, Step::Lfence, Step::Store],
+    start: &[ClockStep::Rdtscp, ClockStep::Lfence, ClockStep::Store],
+    end: &[ClockStep::Rdtscp, ClockStep::Lfence, ClockStep::Store],
 };

@@ -1,7 +1,7 @@
 //! SERIALIZE before RDTSC, LFENCE after it.
 
-use super::method::{Clock, Promises};
-use super::step::Step;
+use super::step::ClockStep;
+use super::timing_method::{Clock, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 pub(super) const CLOCK: Clock = Clock {
@@ -10,13 +10,13 @@ pub(super) const CLOCK: Clock = Clock {
     about: "fully serialised without leaving a virtual machine; needs a recent CPU",
     source: "Intel SDM vol. 3A, 9.3",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: true,
         body_done: true,
         following_waits: true,
         stores_drained: true,
     },
-    start: &[Step::Serialize, Step::Rdtsc, Step::Lfence, Step::Store],
-    end: &[Step::Serialize, Step::Rdtsc, Step::Lfence, Step::Store],
+    start: &[ClockStep::Serialize, ClockStep::Rdtsc, ClockStep::Lfence, ClockStep::Store],
+    end: &[ClockStep::Serialize, ClockStep::Rdtsc, ClockStep::Lfence, ClockStep::Store],
 };

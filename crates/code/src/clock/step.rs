@@ -1,14 +1,14 @@
 //! The steps that timing methods are made of.
 
 use crate::asm::Emitter;
-use crate::context::Context;
+use crate::context::ProgramContext;
 use iced_x86::{Code, CpuidFeature, IcedError, Instruction, Register};
 use std::mem::offset_of;
 
 /// One step of a reading. The ordering properties are those of the Intel SDM vol. 2 and vol. 3A 9.3, and of
 /// the AMD APM vol. 3 where LFENCE is dispatch serialising.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ClockStep {
     /// `lfence`: waits until all earlier instructions have executed; later ones do not begin before.
     Lfence,
     /// `mfence`: waits until earlier loads and stores are globally visible; orders no other instruction.
@@ -33,35 +33,38 @@ pub enum Step {
     Store,
 }
 
-impl Step {
+impl ClockStep {
     /// Its instructions in a word or two.
     pub fn name(self) -> &'static str {
         match self {
-            Step::Lfence => "lfence",
-            Step::Mfence => "mfence",
-            Step::Serialize => "serialize",
-            Step::Cpuid => "cpuid",
-            Step::RewriteCr0 => "mov cr0",
-            Step::Rdtsc => "rdtsc",
-            Step::Rdtscp => "rdtscp",
-            Step::Rdpru => "rdpru",
-            Step::Rdpmc => "rdpmc",
-            Step::ClockGettime => "clock_gettime",
-            Step::Store => "moves",
+            ClockStep::Lfence => "lfence",
+            ClockStep::Mfence => "mfence",
+            ClockStep::Serialize => "serialize",
+            ClockStep::Cpuid => "cpuid",
+            ClockStep::RewriteCr0 => "mov cr0",
+            ClockStep::Rdtsc => "rdtsc",
+            ClockStep::Rdtscp => "rdtscp",
+            ClockStep::Rdpru => "rdpru",
+            ClockStep::Rdpmc => "rdpmc",
+            ClockStep::ClockGettime => "clock_gettime",
+            ClockStep::Store => "moves",
         }
     }
 
     /// Whether it reads a counter.
-    pub fn reads(self) -> bool {
-        matches!(self, Step::Rdtsc | Step::Rdtscp | Step::Rdpru | Step::Rdpmc | Step::ClockGettime)
+    pub fn takes_reading(self) -> bool {
+        matches!(
+            self,
+            ClockStep::Rdtsc | ClockStep::Rdtscp | ClockStep::Rdpru | ClockStep::Rdpmc | ClockStep::ClockGettime
+        )
     }
 
     /// The CPU feature that the step needs beyond x86-64.
-    pub(crate) fn feature(self) -> Option<CpuidFeature> {
+    pub(crate) fn required_feature(self) -> Option<CpuidFeature> {
         match self {
-            Step::Rdtscp => Some(CpuidFeature::RDTSCP),
-            Step::Serialize => Some(CpuidFeature::SERIALIZE),
-            Step::Rdpru => Some(CpuidFeature::RDPRU),
+            ClockStep::Rdtscp => Some(CpuidFeature::RDTSCP),
+            ClockStep::Serialize => Some(CpuidFeature::SERIALIZE),
+            ClockStep::Rdpru => Some(CpuidFeature::RDPRU),
             _ => None,
         }
     }
@@ -70,50 +73,50 @@ impl Step {
     pub(crate) fn clobbers(self) -> &'static [Register] {
         use Register::*;
         match self {
-            Step::Lfence | Step::Mfence | Step::Serialize | Step::Store => &[],
-            Step::Cpuid => &[RAX, RBX, RCX, RDX],
-            Step::RewriteCr0 => &[RAX],
-            Step::Rdtsc => &[RAX, RDX],
-            Step::Rdtscp | Step::Rdpru | Step::Rdpmc => &[RAX, RCX, RDX],
-            Step::ClockGettime => &[RAX, RCX, RDX, RSP, RSI, RDI, R8, R9, R10, R11],
+            ClockStep::Lfence | ClockStep::Mfence | ClockStep::Serialize | ClockStep::Store => &[],
+            ClockStep::Cpuid => &[RAX, RBX, RCX, RDX],
+            ClockStep::RewriteCr0 => &[RAX],
+            ClockStep::Rdtsc => &[RAX, RDX],
+            ClockStep::Rdtscp | ClockStep::Rdpru | ClockStep::Rdpmc => &[RAX, RCX, RDX],
+            ClockStep::ClockGettime => &[RAX, RCX, RDX, RSP, RSI, RDI, R8, R9, R10, R11],
         }
     }
 
     /// What it does to the order of the code around it, and to the reading, in a few words.
-    pub(super) fn effect(self) -> &'static str {
+    pub(super) fn describe_effect(self) -> &'static str {
         match self {
-            Step::Lfence => "earlier instructions have executed, later ones wait",
-            Step::Mfence => "earlier loads and stores are globally visible",
-            Step::Serialize => "everything earlier is done, stores too; later code waits",
-            Step::Cpuid => "everything earlier is done, stores too; later code waits",
-            Step::RewriteCr0 => "everything earlier is done, stores too; later code waits",
-            Step::Rdtsc => "reads the TSC into EDX:EAX",
-            Step::Rdtscp => "reads the TSC into EDX:EAX when earlier instructions have executed",
-            Step::Rdpru => "reads APERF into EDX:EAX",
-            Step::Rdpmc => "reads the counter of ECX into EDX:EAX",
-            Step::ClockGettime => "reads the system's clock",
-            Step::Store => "keeps the reading",
+            ClockStep::Lfence => "earlier instructions have executed, later ones wait",
+            ClockStep::Mfence => "earlier loads and stores are globally visible",
+            ClockStep::Serialize => "everything earlier is done, stores too; later code waits",
+            ClockStep::Cpuid => "everything earlier is done, stores too; later code waits",
+            ClockStep::RewriteCr0 => "everything earlier is done, stores too; later code waits",
+            ClockStep::Rdtsc => "reads the TSC into EDX:EAX",
+            ClockStep::Rdtscp => "reads the TSC into EDX:EAX when earlier instructions have executed",
+            ClockStep::Rdpru => "reads APERF into EDX:EAX",
+            ClockStep::Rdpmc => "reads the counter of ECX into EDX:EAX",
+            ClockStep::ClockGettime => "reads the system's clock",
+            ClockStep::Store => "keeps the reading",
         }
     }
 
     /// What must hold for it to work, or to be worth its time; none where it works on every x86-64 CPU.
-    pub(super) fn condition(self) -> Option<&'static str> {
+    pub(super) fn describe_condition(self) -> Option<&'static str> {
         Some(match self {
-            Step::Lfence => {
+            ClockStep::Lfence => {
                 "LFENCE waits on Intel CPUs, and on AMD's where the system made it do so (cyclescope doctor tells)"
             }
-            Step::Serialize => "needs SERIALIZE (CPUID leaf 7, EDX bit 14); the CPU faults without it",
-            Step::Cpuid => "CPUID leaves a virtual machine, which takes thousands of ticks that vary",
-            Step::RewriteCr0 => "ring 0 only, as in a kernel module: user mode faults where it writes CR0",
-            Step::Rdtscp => "needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it",
-            Step::Rdpru => {
+            ClockStep::Serialize => "needs SERIALIZE (CPUID leaf 7, EDX bit 14); the CPU faults without it",
+            ClockStep::Cpuid => "CPUID leaves a virtual machine, which takes thousands of ticks that vary",
+            ClockStep::RewriteCr0 => "ring 0 only, as in a kernel module: user mode faults where it writes CR0",
+            ClockStep::Rdtscp => "needs RDTSCP (CPUID leaf 80000001h, EDX bit 27); the CPU faults without it",
+            ClockStep::Rdpru => {
                 "needs RDPRU (CPUID leaf 80000008h, EBX bit 4) and a system that lets user mode read APERF"
             }
-            Step::Rdpmc => {
+            ClockStep::Rdpmc => {
                 "needs a running counter of perf_event_open(2): its number is `index` - 1 of the event's mapped page"
             }
-            Step::ClockGettime => "calls the C library on the caller's stack",
-            Step::Mfence | Step::Rdtsc | Step::Store => return None,
+            ClockStep::ClockGettime => "calls the C library on the caller's stack",
+            ClockStep::Mfence | ClockStep::Rdtsc | ClockStep::Store => return None,
         })
     }
 
@@ -125,33 +128,33 @@ impl Step {
         let loaded = |register, value: i32| made_up(Instruction::with2(Code::Mov_r32_imm32, register, value));
         let plain = Instruction::with;
         match self {
-            Step::Lfence => vec![plain(Code::Lfence)],
-            Step::Mfence => vec![plain(Code::Mfence)],
-            Step::Serialize => vec![plain(Code::Serialize)],
-            Step::Cpuid => vec![loaded(EAX, 0), plain(Code::Cpuid)],
-            Step::RewriteCr0 => vec![
+            ClockStep::Lfence => vec![plain(Code::Lfence)],
+            ClockStep::Mfence => vec![plain(Code::Mfence)],
+            ClockStep::Serialize => vec![plain(Code::Serialize)],
+            ClockStep::Cpuid => vec![loaded(EAX, 0), plain(Code::Cpuid)],
+            ClockStep::RewriteCr0 => vec![
                 made_up(Instruction::with2(Code::Mov_r64_cr, RAX, CR0)),
                 made_up(Instruction::with2(Code::Mov_cr_r64, CR0, RAX)),
             ],
-            Step::Rdtsc => vec![plain(Code::Rdtsc)],
-            Step::Rdtscp => vec![plain(Code::Rdtscp)],
+            ClockStep::Rdtsc => vec![plain(Code::Rdtsc)],
+            ClockStep::Rdtscp => vec![plain(Code::Rdtscp)],
             // Register 1 is APERF (AMD APM vol. 3, RDPRU).
-            Step::Rdpru => vec![loaded(ECX, 1), plain(Code::Rdpru)],
-            Step::Rdpmc => vec![plain(Code::Rdpmc)],
-            Step::ClockGettime | Step::Store => Vec::new(),
+            ClockStep::Rdpru => vec![loaded(ECX, 1), plain(Code::Rdpru)],
+            ClockStep::Rdpmc => vec![plain(Code::Rdpmc)],
+            ClockStep::ClockGettime | ClockStep::Store => Vec::new(),
         }
     }
 
-    pub(super) fn emit(self, emitter: &mut Emitter, reading: usize) {
-        if self == Step::Rdpmc {
-            emitter.load(Code::Mov_r32_rm32, Register::ECX, offset_of!(Context, counter_index));
+    pub(super) fn emit_step(self, emitter: &mut Emitter, reading: usize) {
+        if self == ClockStep::Rdpmc {
+            emitter.load_field(Code::Mov_r32_rm32, Register::ECX, offset_of!(ProgramContext, counter_index));
         }
         self.instructions().into_iter().for_each(|instruction| emitter.push(Ok(instruction)));
         match self {
-            Step::ClockGettime => emit_clock_gettime(emitter),
-            Step::Store => {
-                emitter.store(Code::Mov_rm32_r32, reading, Register::EAX);
-                emitter.store(Code::Mov_rm32_r32, reading + 4, Register::EDX);
+            ClockStep::ClockGettime => emit_clock_gettime(emitter),
+            ClockStep::Store => {
+                emitter.store_field(Code::Mov_rm32_r32, reading, Register::EAX);
+                emitter.store_field(Code::Mov_rm32_r32, reading + 4, Register::EDX);
             }
             _ => {}
         }
@@ -173,16 +176,16 @@ impl Step {
 /// ```
 fn emit_clock_gettime(emitter: &mut Emitter) {
     use Register::*;
-    let timespec = offset_of!(Context, timespec);
-    emitter.load(Code::Mov_r64_rm64, RSP, offset_of!(Context, return_rsp));
-    emitter.immediate(Code::And_rm64_imm8, RSP, -16);
-    emitter.immediate(Code::Sub_rm64_imm32, RSP, 128);
-    emitter.immediate(Code::Mov_r32_imm32, EDI, libc::CLOCK_MONOTONIC_RAW);
-    emitter.load(Code::Lea_r64_m, RSI, timespec);
-    emitter.memory(Code::Call_rm64, offset_of!(Context, clock_gettime));
-    emitter.load(Code::Mov_r64_rm64, RAX, timespec);
+    let timespec = offset_of!(ProgramContext, timespec);
+    emitter.load_field(Code::Mov_r64_rm64, RSP, offset_of!(ProgramContext, return_rsp));
+    emitter.push_with_immediate(Code::And_rm64_imm8, RSP, -16);
+    emitter.push_with_immediate(Code::Sub_rm64_imm32, RSP, 128);
+    emitter.push_with_immediate(Code::Mov_r32_imm32, EDI, libc::CLOCK_MONOTONIC_RAW);
+    emitter.load_field(Code::Lea_r64_m, RSI, timespec);
+    emitter.push_on_field(Code::Call_rm64, offset_of!(ProgramContext, clock_gettime));
+    emitter.load_field(Code::Mov_r64_rm64, RAX, timespec);
     emitter.push(iced_x86::Instruction::with3(Code::Imul_r64_rm64_imm32, RAX, RAX, 1_000_000_000));
-    emitter.load(Code::Add_r64_rm64, RAX, timespec + 8);
-    emitter.registers(Code::Mov_r64_rm64, RDX, RAX);
-    emitter.immediate(Code::Shr_rm64_imm8, RDX, 32);
+    emitter.load_field(Code::Add_r64_rm64, RAX, timespec + 8);
+    emitter.push_on_registers(Code::Mov_r64_rm64, RDX, RAX);
+    emitter.push_with_immediate(Code::Shr_rm64_imm8, RDX, 32);
 }

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::asm::Emitter;
-use crate::program::Recipe;
+use crate::program::ProgramRecipe;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
 /// The instructions that a clock puts around an empty body, one a line.
 fn listing(clock: &Clock) -> String {
-    let program = Recipe::empty(clock).build();
+    let program = ProgramRecipe::empty(clock).build();
     let mut code = vec![0; program.len()];
-    program.place(0, 0x1000_0000, &mut code);
+    program.relocate_into(0, 0x1000_0000, &mut code);
     let mut formatter = IntelFormatter::new();
     let mut text = String::new();
     let start = code.len();
@@ -26,9 +26,9 @@ fn listing(clock: &Clock) -> String {
 
 #[test]
 fn names_are_sorted_and_unique() {
-    assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
+    assert!(ALL_CLOCKS.windows(2).all(|pair| pair[0].name < pair[1].name));
     let mut names: Vec<&str> =
-        ALL.iter().flat_map(|clock| clock.also.iter().chain([&clock.name])).copied().collect();
+        ALL_CLOCKS.iter().flat_map(|clock| clock.also.iter().chain([&clock.name])).copied().collect();
     let count = names.len();
     names.sort_unstable();
     names.dedup();
@@ -37,40 +37,39 @@ fn names_are_sorted_and_unique() {
 
 #[test]
 fn the_names_of_the_documents_are_understood() {
-    assert_eq!(Clock::named("paper-improved").unwrap().name, "cpuid-rdtsc-rdtscp-cpuid");
-    assert_eq!(Clock::named("notes-rdtscp-lfence").unwrap().name, "rdtscp-lfence");
+    assert_eq!(Clock::find_named("paper-improved").unwrap().name, "cpuid-rdtsc-rdtscp-cpuid");
+    assert_eq!(Clock::find_named("notes-rdtscp-lfence").unwrap().name, "rdtscp-lfence");
 }
 
 #[test]
 fn each_side_stores_one_reading() {
-    for clock in ALL {
+    for clock in ALL_CLOCKS {
         for side in [clock.start, clock.end] {
-            assert_eq!(side.iter().filter(|step| **step == Step::Store).count(), 1, "{}", clock.name);
+            assert_eq!(side.iter().filter(|step| **step == ClockStep::Store).count(), 1, "{}", clock.name);
         }
     }
 }
 
 #[test]
 fn emitted_code_has_the_steps_in_order() {
-    for clock in ALL {
+    for clock in ALL_CLOCKS {
         let text = listing(clock);
         let mut rest = text.as_str();
         for step in clock.steps() {
             let mnemonic = match step {
-                Step::Lfence => "lfence\n",
-                Step::Mfence => "mfence\n",
-                Step::Serialize => "serialize\n",
-                Step::Cpuid => "cpuid\n",
-                Step::RewriteCr0 => "mov cr0,rax\n",
-                Step::Rdtsc => "rdtsc\n",
-                Step::Rdtscp => "rdtscp\n",
-                Step::Rdpru => "rdpru\n",
-                Step::Rdpmc => "rdpmc\n",
-                Step::ClockGettime => "call ",
-                Step::Store => "eax\n",
+                ClockStep::Lfence => "lfence\n",
+                ClockStep::Mfence => "mfence\n",
+                ClockStep::Serialize => "serialize\n",
+                ClockStep::Cpuid => "cpuid\n",
+                ClockStep::RewriteCr0 => "mov cr0,rax\n",
+                ClockStep::Rdtsc => "rdtsc\n",
+                ClockStep::Rdtscp => "rdtscp\n",
+                ClockStep::Rdpru => "rdpru\n",
+                ClockStep::Rdpmc => "rdpmc\n",
+                ClockStep::ClockGettime => "call ",
+                ClockStep::Store => "eax\n",
             };
-            let at =
-                rest.find(mnemonic).unwrap_or_else(|| panic!("{}: no {mnemonic} in\n{text}", clock.name));
+            let at = rest.find(mnemonic).unwrap_or_else(|| panic!("{}: no {mnemonic} in\n{text}", clock.name));
             rest = &rest[at + mnemonic.len()..];
         }
     }
@@ -78,7 +77,7 @@ fn emitted_code_has_the_steps_in_order() {
 
 #[test]
 fn clobbered_registers_are_saved_before_and_loaded_after() {
-    for clock in ALL {
+    for clock in ALL_CLOCKS {
         assert!(clock.clobbers().len() <= 10, "{}", clock.name);
         for register in clock.clobbers() {
             let name = format!("{register:?}").to_lowercase();
@@ -95,15 +94,15 @@ fn clobbered_registers_are_saved_before_and_loaded_after() {
 /// program and its exit, references to the context zeroed.
 fn sides(clock: &Clock) -> [String; 2] {
     let hex = |side| {
-        let mut emitter = Emitter::at(0);
-        clock.emit(side, None, &mut emitter);
+        let mut emitter = Emitter::starting_at(0);
+        clock.emit_side(side, None, &mut emitter);
         let (mut bytes, relocations) = emitter.finish();
         for offset in relocations {
             bytes[offset as usize..offset as usize + 4].fill(0);
         }
         crate::asm::to_hex(&bytes)
     };
-    Side::BOTH.map(hex)
+    ClockSide::BOTH.map(hex)
 }
 
 /// Pinned by hand from the manuals' encodings, so that no change of a step or of an encoder goes unnoticed.
@@ -134,11 +133,7 @@ fn golden_bytes() {
         ("lfence-rdtsc", &[LFENCE, RDTSC, STORE], &[LFENCE, RDTSC, STORE]),
         ("lfence-rdtsc-lfence", &[LFENCE, RDTSC, LFENCE, STORE], &[LFENCE, RDTSC, LFENCE, STORE]),
         ("lfence-rdtsc-rdtscp-lfence", &[LFENCE, RDTSC, STORE], &[RDTSCP, LFENCE, STORE]),
-        (
-            "mfence-lfence-rdtsc",
-            &[MFENCE, LFENCE, RDTSC, LFENCE, STORE],
-            &[MFENCE, LFENCE, RDTSC, LFENCE, STORE],
-        ),
+        ("mfence-lfence-rdtsc", &[MFENCE, LFENCE, RDTSC, LFENCE, STORE], &[MFENCE, LFENCE, RDTSC, LFENCE, STORE]),
         ("mfence-rdtscp-lfence", &[MFENCE, RDTSCP, LFENCE, STORE], &[MFENCE, RDTSCP, LFENCE, STORE]),
         ("rdpmc", &[LFENCE, RDPMC, LFENCE, STORE], &[LFENCE, RDPMC, LFENCE, STORE]),
         ("rdpru", &[LFENCE, RDPRU, LFENCE, STORE], &[LFENCE, RDPRU, LFENCE, STORE]),
@@ -148,8 +143,8 @@ fn golden_bytes() {
         ("rdtscp-lfence", &[RDTSCP, LFENCE, STORE], &[RDTSCP, LFENCE, STORE]),
         ("serialize-rdtsc", &[SERIALIZE, RDTSC, LFENCE, STORE], &[SERIALIZE, RDTSC, LFENCE, STORE]),
     ];
-    assert_eq!(ALL.len(), golden.len());
-    for (clock, (name, start, end)) in ALL.iter().zip(golden) {
+    assert_eq!(ALL_CLOCKS.len(), golden.len());
+    for (clock, (name, start, end)) in ALL_CLOCKS.iter().zip(golden) {
         assert_eq!(clock.name, name);
         assert_eq!(sides(clock), [start.join(" "), end.join(" ")], "{name}");
     }

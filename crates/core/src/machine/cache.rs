@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::leaves::Leaves;
+use super::cpuid_leaves::CpuidLeaves;
 
 /// The kind of content of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -32,15 +32,15 @@ pub struct Cache {
 }
 
 /// All caches that the table's CPU sees (SDM vol. 2A, CPUID 04h; APM vol. 3, CPUID 8000_001Dh).
-pub(crate) fn caches(leaves: &Leaves) -> Vec<Cache> {
+pub(crate) fn read_caches(leaves: &CpuidLeaves) -> Vec<Cache> {
     let list = |leaf: u32| -> Vec<Cache> {
-        (0..).map_while(|subleaf| leaves.get(leaf, subleaf)).map_while(cache).collect()
+        (0..).map_while(|subleaf| leaves.find_leaf(leaf, subleaf)).map_while(parse_cache).collect()
     };
     let amd = list(0x8000_001D);
     if amd.is_empty() { list(4) } else { amd }
 }
 
-fn cache([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
+fn parse_cache([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
     let kind = match eax & 0x1F {
         1 => CacheKind::Data,
         2 => CacheKind::Instruction,
@@ -57,12 +57,12 @@ fn cache([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaves::tests::emerald_rapids_vm;
+    use super::super::cpuid_leaves::tests::emerald_rapids_vm;
     use super::*;
 
     #[test]
     fn caches_of_a_recorded_vm() {
-        let sizes: Vec<_> = caches(&emerald_rapids_vm())
+        let sizes: Vec<_> = read_caches(&emerald_rapids_vm())
             .iter()
             .map(|cache| (cache.level, cache.kind, cache.bytes >> 10, cache.line))
             .collect();
@@ -79,6 +79,6 @@ mod tests {
 
     #[test]
     fn no_leaf_no_cache() {
-        assert!(caches(&Leaves::default()).is_empty());
+        assert!(read_caches(&CpuidLeaves::default()).is_empty());
     }
 }

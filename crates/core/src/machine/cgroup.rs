@@ -1,32 +1,31 @@
 //! CPU quotas of control groups. A quota stops a task for up to 100 ms at a time, which looks like a very
 //! long interrupt.
 
-use super::fact::{Fact, Files};
+use super::fact::{Fact, SystemFiles};
 
 /// The tightest CPU quota of this process's groups, in CPUs; `None` without one.
 ///
 /// Sources: `cpu.max` (Documentation/admin-guide/cgroup-v2.rst), `cpu.cfs_quota_us`
 /// (Documentation/scheduler/sched-bwc.rst).
-pub(crate) fn quota(files: &Files) -> Fact<Option<f64>> {
-    folders(files).map(|folders| {
-        let quotas = folders.iter().filter_map(|folder| quota_of(files, folder));
+pub(crate) fn read_quota(files: &SystemFiles) -> Fact<Option<f64>> {
+    group_folders(files).map(|folders| {
+        let quotas = folders.iter().filter_map(|folder| read_folder_quota(files, folder));
         quotas.min_by(f64::total_cmp)
     })
 }
 
 /// How often a quota stopped this process's own group since it exists (`nr_throttled` of `cpu.stat`).
-pub(crate) fn throttled(files: &Files) -> Fact<u64> {
-    folders(files).and_then(|folders| {
-        let stats =
-            folders.iter().filter_map(|folder| files.text(&format!("{folder}/cpu.stat")).known().cloned());
+pub(crate) fn read_throttle_count(files: &SystemFiles) -> Fact<u64> {
+    group_folders(files).and_then(|folders| {
+        let stats = folders.iter().filter_map(|folder| files.read_text(&format!("{folder}/cpu.stat")).known().cloned());
         let counts = stats.filter_map(|stat| parse_throttled(&stat));
         counts.max().map_or_else(|| Fact::unknown("no cpu.stat counts throttling"), Fact::Known)
     })
 }
 
 /// The folders of this process's groups up to the root, of both versions.
-pub(super) fn folders(files: &Files) -> Fact<Vec<String>> {
-    files.text("/proc/self/cgroup").map(|text| {
+pub(super) fn group_folders(files: &SystemFiles) -> Fact<Vec<String>> {
+    files.read_text("/proc/self/cgroup").map(|text| {
         let mut folders = Vec::new();
         for (mount, group) in text.lines().filter_map(parse_group) {
             let mut group = group.trim_end_matches('/');
@@ -53,11 +52,11 @@ fn parse_group(line: &str) -> Option<(&'static str, &str)> {
     controllers.split(',').any(|name| name == "cpu").then_some(("/sys/fs/cgroup/cpu", group))
 }
 
-fn quota_of(files: &Files, folder: &str) -> Option<f64> {
-    if let Fact::Known(text) = files.text(&format!("{folder}/cpu.max")) {
+fn read_folder_quota(files: &SystemFiles, folder: &str) -> Option<f64> {
+    if let Fact::Known(text) = files.read_text(&format!("{folder}/cpu.max")) {
         return parse_max(&text);
     }
-    let number = |name: &str| files.number::<f64>(&format!("{folder}/{name}")).known().copied();
+    let number = |name: &str| files.read_number::<f64>(&format!("{folder}/{name}")).known().copied();
     let (quota, period) = (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
@@ -101,11 +100,11 @@ mod tests {
         };
         file("proc/self/cgroup", "0::/a/b\n");
         file("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
-        let files = Files::below(&root);
-        assert_eq!(quota(&files), Fact::Known(None));
+        let files = SystemFiles::rooted_at(&root);
+        assert_eq!(read_quota(&files), Fact::Known(None));
         file("sys/fs/cgroup/a/cpu.max", "50000 100000\n");
-        assert_eq!(quota(&files), Fact::Known(Some(0.5)));
+        assert_eq!(read_quota(&files), Fact::Known(Some(0.5)));
         std::fs::remove_dir_all(root).unwrap();
-        assert!(quota(&files).why().is_some());
+        assert!(read_quota(&files).why().is_some());
     }
 }

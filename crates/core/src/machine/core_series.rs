@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 
 use super::fact::Fact;
 use super::step_at_clocks::StepAtClocks;
-use crate::error::Constant;
+use crate::error::StaticText;
 use crate::statistics::{median, quantiles};
 use crate::unit::{Hertz, Unit};
 
 /// A look at the core clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct CoreClockSample {
     /// Middle of the look, in seconds since the series began.
     pub at_s: f64,
     /// Units that the timing method counts per core cycle.
@@ -30,7 +30,7 @@ pub struct Look {
 pub struct CoreSeries {
     /// The timing method.
     #[serde(deserialize_with = "crate::error::constant")]
-    pub clock: Constant,
+    pub clock: StaticText,
     /// Unit of its readings.
     pub unit: Unit,
     /// The series, at most 200 points: single looks, or groups of adjacent ones where there are more.
@@ -46,7 +46,7 @@ pub struct CoreSeries {
     /// Number of changes.
     pub change_count: usize,
     /// The first of them, at most 200.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CoreClockChange>,
     /// Looks that were taken.
     pub looks: usize,
     /// Those that something disturbed, which are in no figure here.
@@ -74,7 +74,7 @@ pub struct CorePoint {
 
 /// A change of the core clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct CoreClockChange {
     /// The last look before, in seconds since the series began.
     pub after_s: f64,
     /// The first look at the new level.
@@ -90,40 +90,40 @@ pub const MOST_POINTS: usize = 200;
 /// The clock has changed where looks differ by more than this share.
 pub const CHANGE_SHARE: f64 = 0.01;
 /// And by more than this number of standard deviations of a sample.
-pub(crate) const NOISES: f64 = 5.0;
+pub(crate) const NOISE_FACTOR: f64 = 5.0;
 /// In this number of consecutive samples.
-pub(crate) const CONFIRMED: usize = 3;
+pub(crate) const CONFIRMING_SAMPLES: usize = 3;
 /// Looks that a level is the median of, at most: the first ones, so that a slow drift leaves it.
-const LEVEL_LOOKS: usize = 33;
+const LEVEL_SAMPLES: usize = 33;
 /// Fewer looks say nothing of noise.
-const LOOKS_LEAST: usize = 8;
+const FEWEST_SAMPLES: usize = 8;
 
 impl CoreSeries {
     /// The series of these looks, in their order. `lost` is the number of those that were disturbed.
-    pub fn of(
-        looks: &[Look],
+    pub fn from_samples(
+        looks: &[CoreClockSample],
         lost: usize,
         clock: &'static str,
         unit: Unit,
         rate: Option<Hertz>,
     ) -> Result<CoreSeries, String> {
-        if looks.len() < LOOKS_LEAST {
+        if looks.len() < FEWEST_SAMPLES {
             return Err(format!("only {} samples of the core clock were undisturbed", looks.len()));
         }
-        let noise = noise(looks);
+        let noise = sample_noise(looks);
         let least_change = least_change(noise);
-        let changes = changes(looks, least_change);
+        let changes = find_changes(looks, least_change);
         let rates: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
-        let raw_per_cycle = extremes(&rates).ok_or("no three samples of the core clock were undisturbed")?;
-        let megahertz = |raw: f64| rate.map(|rate| rate.megahertz() / raw);
+        let raw_per_cycle = smoothed_extremes(&rates).ok_or("no three samples of the core clock were undisturbed")?;
+        let megahertz = |raw: f64| rate.map(|rate| rate.to_megahertz() / raw);
         let mut pauses: Vec<f64> = looks.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
         let [lowest, middle, highest] = raw_per_cycle;
         Ok(CoreSeries {
             clock,
             unit,
-            points: groups(looks).map(|group| CorePoint::of(group, megahertz)).collect(),
+            points: group_by_time(looks).map(|group| CorePoint::from_samples(group, megahertz)).collect(),
             // The most raw units a cycle is the slowest clock.
-            megahertz: rate.map(|rate| [highest, middle, lowest].map(|raw| rate.megahertz() / raw)),
+            megahertz: rate.map(|rate| [highest, middle, lowest].map(|raw| rate.to_megahertz() / raw)),
             raw_per_cycle,
             noise,
             least_change,
@@ -138,13 +138,13 @@ impl CoreSeries {
     }
 
     /// Whether a change was seen.
-    pub fn changed(&self) -> bool {
+    pub fn has_changed(&self) -> bool {
         self.change_count > 0
     }
 }
 
 impl CorePoint {
-    fn of(looks: &[Look], megahertz: impl Fn(f64) -> Option<f64>) -> CorePoint {
+    fn from_samples(looks: &[CoreClockSample], megahertz: impl Fn(f64) -> Option<f64>) -> CorePoint {
         let mut sorted: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
         let raw_per_cycle = median(&mut sorted);
         CorePoint {
@@ -158,73 +158,73 @@ impl CorePoint {
 
 /// The smallest change that counts, where looks have this noise.
 fn least_change(noise: f64) -> f64 {
-    CHANGE_SHARE.max(NOISES * noise)
+    CHANGE_SHARE.max(NOISE_FACTOR * noise)
 }
 
 /// Whether the clock changed during these looks. Their range does not tell: it grows with their number, whatever the clock
 /// does.
-pub fn changed(looks: &[Look]) -> bool {
-    !changes(looks, least_change(noise(looks))).is_empty()
+pub fn has_clock_changed(looks: &[CoreClockSample]) -> bool {
+    !find_changes(looks, least_change(sample_noise(looks))).is_empty()
 }
 
 /// The standard deviation of one look, as a share. From the differences of neighbours, whose spread has twice
 /// the variance (J. von Neumann, "Distribution of the ratio of the mean square successive difference to the
 /// variance", 1941), and from their median, which changes now and then do not move.
-fn noise(looks: &[Look]) -> f64 {
+fn sample_noise(looks: &[CoreClockSample]) -> f64 {
     /// From the median of absolute values to the standard deviation of a normal distribution.
     const NORMAL: f64 = 1.4826;
-    let step = |pair: &[Look]| (pair[1].raw_per_cycle / pair[0].raw_per_cycle).ln().abs();
+    let step = |pair: &[CoreClockSample]| (pair[1].raw_per_cycle / pair[0].raw_per_cycle).ln().abs();
     let mut steps: Vec<f64> = looks.windows(2).map(step).collect();
     NORMAL * median(&mut steps) / std::f64::consts::SQRT_2
 }
 
 /// Lowest, median and highest of some looks' raw units a core cycle, each look being the median of itself and its neighbours.
 /// `None` of fewer than three.
-fn extremes(rates: &[f64]) -> Option<[f64; 3]> {
+fn smoothed_extremes(rates: &[f64]) -> Option<[f64; 3]> {
     let mut smooth: Vec<f64> = rates.windows(3).map(|triple| median(&mut triple.to_vec())).collect();
     (!smooth.is_empty()).then(|| quantiles(&mut smooth, [0.0, 0.5, 1.0]))
 }
 
 /// Cuts the looks into levels; where two meet, the clock has changed.
-fn changes(looks: &[Look], least: f64) -> Vec<Change> {
-    let mut levels: Vec<&[Look]> = Vec::new();
+fn find_changes(looks: &[CoreClockSample], least: f64) -> Vec<CoreClockChange> {
+    let mut levels: Vec<&[CoreClockSample]> = Vec::new();
     let mut rest = looks;
-    while let Some(end) = end_of_level(rest, least) {
+    while let Some(end) = find_level_end(rest, least) {
         let (before, after) = rest.split_at(end);
         levels.push(before);
         rest = after;
     }
     levels.push(rest);
-    let change = |pair: &[&[Look]]| Change {
+    let change = |pair: &[&[CoreClockSample]]| CoreClockChange {
         after_s: pair[0][pair[0].len() - 1].at_s,
         at_s: pair[1][0].at_s,
-        from: level(pair[0]),
-        to: level(pair[1]),
+        from: median_level(pair[0]),
+        to: median_level(pair[1]),
     };
     levels.windows(2).map(change).collect()
 }
 
 /// The level that begins with these looks.
-fn level(looks: &[Look]) -> f64 {
-    median(&mut looks.iter().take(LEVEL_LOOKS).map(|look| look.raw_per_cycle).collect::<Vec<_>>())
+fn median_level(looks: &[CoreClockSample]) -> f64 {
+    median(&mut looks.iter().take(LEVEL_SAMPLES).map(|look| look.raw_per_cycle).collect::<Vec<_>>())
 }
 
 /// Where the level that the looks begin with is left.
-fn end_of_level(looks: &[Look], least: f64) -> Option<usize> {
-    let last = looks.len().checked_sub(CONFIRMED)?;
-    (CONFIRMED..=last).find(|&at| {
-        let level = level(&looks[..at]);
-        let distance = |look: &Look| look.raw_per_cycle / level - 1.0;
-        let next = &looks[at..at + CONFIRMED];
+fn find_level_end(looks: &[CoreClockSample], least: f64) -> Option<usize> {
+    let last = looks.len().checked_sub(CONFIRMING_SAMPLES)?;
+    (CONFIRMING_SAMPLES..=last).find(|&at| {
+        let level = median_level(&looks[..at]);
+        let distance = |look: &CoreClockSample| look.raw_per_cycle / level - 1.0;
+        let next = &looks[at..at + CONFIRMING_SAMPLES];
         next.iter().all(|look| distance(look) > least) || next.iter().all(|look| distance(look) < -least)
     })
 }
 
 /// Groups of neighbours in equal spans of time, at most as many as points.
-fn groups(looks: &[Look]) -> impl Iterator<Item = &[Look]> {
+fn group_by_time(looks: &[CoreClockSample]) -> impl Iterator<Item = &[CoreClockSample]> {
     let (start, count) = (looks[0].at_s, looks.len());
     let span = (looks[count - 1].at_s - start).max(f64::MIN_POSITIVE);
-    let slot = move |look: &Look| {
+    let slot = move |look: &CoreClockSample| {
         let share = (look.at_s - start) / span;
         ((share * MOST_POINTS as f64) as usize).min(MOST_POINTS - 1)
     };
@@ -237,20 +237,20 @@ mod tests {
     use crate::random::Random;
 
     /// Looks every 0.1 ms: each level with its number of looks, and with this noise.
-    fn looks(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<Look> {
+    fn looks(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<CoreClockSample> {
         let mut random = Random::new(seed);
         let values = levels.iter().flat_map(|&(level, count)| std::iter::repeat_n(level, count));
         values
             .enumerate()
-            .map(|(index, level)| Look {
+            .map(|(index, level)| CoreClockSample {
                 at_s: index as f64 * 1e-4,
                 raw_per_cycle: level * (1.0 + noise * random.normal()),
             })
             .collect()
     }
 
-    fn series(looks: &[Look]) -> CoreSeries {
-        CoreSeries::of(looks, 0, "lfence-rdtsc-lfence", Unit::TscTicks, Some(Hertz(2.3e9))).unwrap()
+    fn series(looks: &[CoreClockSample]) -> CoreSeries {
+        CoreSeries::from_samples(looks, 0, "lfence-rdtsc-lfence", Unit::TscTicks, Some(Hertz(2.3e9))).unwrap()
     }
 
     #[test]
@@ -259,20 +259,16 @@ mod tests {
         for (seed, noise) in [0.0, 1e-4, 1e-3, 2e-3].into_iter().enumerate() {
             let found = series(&looks(&levels, noise, seed as u64));
             assert_eq!(found.change_count, 3, "{noise}: {:?}", found.changes);
-            for (change, (at, [from, to])) in found.changes.iter().zip([
-                (300.0, [0.75, 0.72]),
-                (340.0, [0.72, 0.75]),
-                (345.0, [0.75, 0.70]),
-            ]) {
+            for (change, (at, [from, to])) in
+                found.changes.iter().zip([(300.0, [0.75, 0.72]), (340.0, [0.72, 0.75]), (345.0, [0.75, 0.70])])
+            {
                 assert!((change.at_s - at * 1e-4).abs() < 1e-9 && change.after_s < change.at_s, "{change:?}");
                 let near = |found: f64, planted: f64| (found / planted - 1.0).abs() < 3.0 * noise + 1e-9;
                 assert!(near(change.from, from) && near(change.to, to), "{change:?}");
             }
             assert!((found.noise - noise).abs() < 0.2 * noise + 1e-9, "{} for {noise}", found.noise);
             let [slow, _, fast] = found.megahertz.unwrap();
-            assert!(
-                (slow / (2300.0 / 0.75) - 1.0).abs() < 0.01 && (fast / (2300.0 / 0.70) - 1.0).abs() < 0.01
-            );
+            assert!((slow / (2300.0 / 0.75) - 1.0).abs() < 0.01 && (fast / (2300.0 / 0.70) - 1.0).abs() < 0.01);
             assert!(found.points.len() <= MOST_POINTS && found.points.len() > MOST_POINTS / 2);
         }
     }
@@ -282,8 +278,8 @@ mod tests {
         for seed in 0..200 {
             for noise in [1e-4, 2e-3, 5e-3, 0.05] {
                 let found = series(&looks(&[(0.75, 1000)], noise, seed));
-                assert!(!found.changed(), "{noise}, {seed}: {:?}", found.changes);
-                assert!(found.least_change >= NOISES * 0.8 * noise);
+                assert!(!found.has_changed(), "{noise}, {seed}: {:?}", found.changes);
+                assert!(found.least_change >= NOISE_FACTOR * 0.8 * noise);
             }
         }
     }
@@ -297,7 +293,7 @@ mod tests {
             looks[index].raw_per_cycle = 0.8;
         }
         let found = series(&looks);
-        assert!(!found.changed() && found.raw_per_cycle[0] > 0.74, "{:?}", found.raw_per_cycle);
+        assert!(!found.has_changed() && found.raw_per_cycle[0] > 0.74, "{:?}", found.raw_per_cycle);
     }
 
     #[test]
@@ -314,7 +310,7 @@ mod tests {
         let found = series(&few);
         assert_eq!((found.points.len(), found.looks), (20, 20));
         assert_eq!(found.points[7].range, [few[7].raw_per_cycle; 2]);
-        let refused = CoreSeries::of(&few[..5], 3, "rdtscp", Unit::TscTicks, None).unwrap_err();
+        let refused = CoreSeries::from_samples(&few[..5], 3, "rdtscp", Unit::TscTicks, None).unwrap_err();
         assert!(refused.contains("only 5"), "{refused}");
     }
 }

@@ -45,20 +45,20 @@ pub struct CoreStudy {
 }
 
 /// A ratio that is off by more than this share is not what the data say.
-const RATIO_SHARE: f64 = 0.01;
+const LATENCY_TOLERANCE: f64 = 0.01;
 
 impl CoreStudy {
     /// Core cycles of one `add` by the `imul` chain; 1 where the two chains agree.
-    pub fn add_link(&self) -> Option<Interval> {
+    pub fn add_link_cycles(&self) -> Option<Interval> {
         let latency = f64::from(self.imul_used?);
         let Interval { value, low, high } = self.imul;
         Some(Interval { value: latency / value, low: latency / high, high: latency / low })
     }
 
     /// Whether the measured latency is the one in the data, within 1 %; `None` without data.
-    pub fn as_known(&self) -> Option<bool> {
+    pub fn matches_known_latency(&self) -> Option<bool> {
         let known = f64::from(self.imul_known?);
-        let margin = RATIO_SHARE * known;
+        let margin = LATENCY_TOLERANCE * known;
         Some(self.imul.low <= known + margin && self.imul.high >= known - margin)
     }
 }
@@ -66,7 +66,7 @@ impl CoreStudy {
 /// Whether durations of slightly different lengths have means on a straight line. Where a program keeps time
 /// with the TSC's step, they form stairs instead.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Phases {
+pub struct StepPhases {
     /// The TSC's step as the timing method sees it, in raw units.
     pub step: f64,
     /// Root mean square distance from the line, in steps: up to 0.29 for stairs.
@@ -80,7 +80,7 @@ pub struct Phases {
 /// Whether two CPUs use one core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sharing {
+pub enum CoreSharing {
     /// The core got narrower while the other CPU was busy.
     Shared,
     /// It stayed as wide as before.
@@ -95,7 +95,7 @@ pub struct SiblingProof {
     /// The other CPU.
     pub cpu: u32,
     /// Conclusion.
-    pub sharing: Sharing,
+    pub sharing: CoreSharing,
     /// Reason where the experiment is inconclusive.
     pub why: Option<String>,
     /// Independent additions a core cycle, the other CPU idle.
@@ -117,7 +117,7 @@ pub struct SiblingStudy {
 
 impl SiblingStudy {
     /// CPUs with that outcome.
-    pub(crate) fn with(&self, sharing: Sharing) -> impl Iterator<Item = &SiblingProof> {
+    pub(crate) fn proofs_with(&self, sharing: CoreSharing) -> impl Iterator<Item = &SiblingProof> {
         self.proofs.iter().filter(move |proof| proof.sharing == sharing)
     }
 }

@@ -7,16 +7,16 @@ use perf_event_open_sys as sys;
 use serde::Serialize;
 use sys::bindings as abi;
 
-use super::fact::{Fact, Files};
-use super::features::Features;
+use super::fact::{Fact, SystemFiles};
+use super::features::CpuFeatures;
 use crate::error::Unavailable;
 use crate::unit::Hertz;
 
 /// Available counters.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Counters {
+pub struct CounterFacts {
     /// A counter of core cycles in user mode (`PERF_COUNT_HW_CPU_CYCLES`), or why there is none.
-    pub core_cycles: Fact<CycleCounter>,
+    pub core_cycles: Fact<CycleCounterAccess>,
     /// Shell command that would make the counter available.
     pub remedy: Option<String>,
     /// `kernel.perf_event_paranoid`: above 2 some distributions forbid every use by ordinary users.
@@ -31,40 +31,40 @@ pub struct Counters {
 
 /// Way of reading the core-cycles counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct CycleCounter {
+pub struct CycleCounterAccess {
     /// RDPMC works in user mode (`cap_user_rdpmc`), else only read(2) does.
     pub rdpmc: bool,
     /// Width of the counter in bits; 0 where RDPMC doesn't work.
     pub width: u16,
 }
 
-impl Counters {
+impl CounterFacts {
     /// Opens and closes a counter and a software event: 0.1 ms, some 10 ms where no other event was open.
-    pub fn detect(features: &Features, files: &Files) -> Counters {
-        let paranoid = files.number("/proc/sys/kernel/perf_event_paranoid");
-        let (core_cycles, remedy) = match Event::open(abi::PERF_TYPE_HARDWARE, CYCLES) {
+    pub fn detect(features: &CpuFeatures, files: &SystemFiles) -> CounterFacts {
+        let paranoid = files.read_number("/proc/sys/kernel/perf_event_paranoid");
+        let (core_cycles, remedy) = match PerfEvent::open(abi::PERF_TYPE_HARDWARE, CYCLES) {
             Ok(event) => (Fact::Known(event.cycle_counter()), None),
             Err(errno) => {
-                let (why, remedy) = explain(errno, paranoid.known().copied());
+                let (why, remedy) = explain_refusal(errno, paranoid.known().copied());
                 (Fact::Unknown(why), remedy)
             }
         };
-        Counters {
+        CounterFacts {
             core_cycles,
             remedy,
-            rdpru_aperf: rdpru(features),
-            msr_events: msr_events(files),
-            page_rate: page_rate(paranoid.known().copied()),
+            rdpru_aperf: detect_rdpru(features),
+            msr_events: list_msr_events(files),
+            page_rate: read_page_rate(paranoid.known().copied()),
             paranoid,
         }
     }
 }
 
 /// Succeeds when user mode can read the core-cycles counter with RDPMC; the error has reason and remedy.
-pub fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailable> {
-    let counters = Counters::detect(features, files);
+pub fn require_rdpmc(features: &CpuFeatures, files: &SystemFiles) -> Result<(), Unavailable> {
+    let counters = CounterFacts::detect(features, files);
     let (why, remedy) = match counters.core_cycles {
-        Fact::Known(CycleCounter { rdpmc: true, .. }) => return Ok(()),
+        Fact::Known(CycleCounterAccess { rdpmc: true, .. }) => return Ok(()),
         Fact::Known(_) => {
             let remedy = "echo 2 | sudo tee /sys/bus/event_source/devices/cpu/rdpmc";
             ("the kernel does not let user mode execute RDPMC".to_string(), Some(remedy.to_string()))
@@ -78,14 +78,14 @@ pub fn require_rdpmc(features: &Features, files: &Files) -> Result<(), Unavailab
 const CYCLES: u64 = abi::PERF_COUNT_HW_CPU_CYCLES as u64;
 const DUMMY: u64 = abi::PERF_COUNT_SW_DUMMY as u64;
 
-fn rdpru(features: &Features) -> Fact<()> {
+fn detect_rdpru(features: &CpuFeatures) -> Fact<()> {
     match features.why_not(iced_x86::CpuidFeature::RDPRU) {
         None => Fact::Known(()),
         Some(why) => Fact::unknown(format!("no RDPRU: {why}")),
     }
 }
 
-fn msr_events(files: &Files) -> Fact<Vec<String>> {
+fn list_msr_events(files: &SystemFiles) -> Fact<Vec<String>> {
     const FOLDER: &str = "/sys/bus/event_source/devices/msr/events";
     match std::fs::read_dir(files.path(FOLDER)) {
         Err(error) => Fact::unknown(format!("{FOLDER}: {error}")),
@@ -99,7 +99,7 @@ fn msr_events(files: &Files) -> Fact<Vec<String>> {
 }
 
 /// Why perf_event_open failed, and what helps (perf_event_open(2), Documentation/admin-guide/perf-security.rst).
-fn explain(errno: i32, paranoid: Option<i32>) -> (String, Option<String>) {
+fn explain_refusal(errno: i32, paranoid: Option<i32>) -> (String, Option<String>) {
     match errno {
         libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP => {
             ("the kernel has no hardware counters here (a VM without a virtual PMU?)".to_string(), None)
@@ -118,10 +118,10 @@ fn explain(errno: i32, paranoid: Option<i32>) -> (String, Option<String>) {
 }
 
 /// With `cap_user_time` the page gives nanoseconds = ticks × time_mult / 2^time_shift (perf_event_open(2)).
-fn page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
-    let event = match Event::open(abi::PERF_TYPE_SOFTWARE, DUMMY) {
+fn read_page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
+    let event = match PerfEvent::open(abi::PERF_TYPE_SOFTWARE, DUMMY) {
         Ok(event) => event,
-        Err(errno) => return Fact::Unknown(explain(errno, paranoid).0),
+        Err(errno) => return Fact::Unknown(explain_refusal(errno, paranoid).0),
     };
     let read = event.with_page(|page| {
         // SAFETY: the capability bits are one view of a union of plain integers.
@@ -130,21 +130,19 @@ fn page_rate(paranoid: Option<i32>) -> Fact<Hertz> {
     });
     match read {
         None => Fact::unknown("the perf page can't be mapped"),
-        Some((false, ..)) | Some((_, 0, _)) => {
-            Fact::unknown("the perf page offers no conversion (cap_user_time is 0)")
-        }
+        Some((false, ..)) | Some((_, 0, _)) => Fact::unknown("the perf page offers no conversion (cap_user_time is 0)"),
         Some((true, mult, shift)) => Fact::Known(Hertz(1e9 * 2f64.powi(i32::from(shift)) / f64::from(mult))),
     }
 }
 
 /// An event of perf_event_open for this thread in user mode.
-struct Event {
+struct PerfEvent {
     fd: std::os::fd::OwnedFd,
 }
 
-impl Event {
+impl PerfEvent {
     /// Opens the event, or returns the error number.
-    fn open(kind: u32, config: u64) -> Result<Event, i32> {
+    fn open(kind: u32, config: u64) -> Result<PerfEvent, i32> {
         let mut attributes = abi::perf_event_attr {
             size: size_of::<abi::perf_event_attr>() as u32,
             type_: kind,
@@ -154,13 +152,12 @@ impl Event {
         attributes.set_exclude_kernel(1);
         attributes.set_exclude_hv(1);
         // SAFETY: the attributes are a complete structure that the call only reads.
-        let fd =
-            unsafe { sys::perf_event_open(&mut attributes, 0, -1, -1, abi::PERF_FLAG_FD_CLOEXEC.into()) };
+        let fd = unsafe { sys::perf_event_open(&mut attributes, 0, -1, -1, abi::PERF_FLAG_FD_CLOEXEC.into()) };
         if fd < 0 {
             return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or_default());
         }
         // SAFETY: the descriptor was just opened and belongs to nobody else.
-        Ok(Event { fd: unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) } })
+        Ok(PerfEvent { fd: unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) } })
     }
 
     /// Lets `look` see the event's first page; `None` where it can't be mapped.
@@ -169,8 +166,7 @@ impl Event {
         let length = size_of::<abi::perf_event_mmap_page>().max(rustix::param::page_size());
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let page =
-            unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &self.fd, 0) }
-                .ok()?;
+            unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &self.fd, 0) }.ok()?;
         // SAFETY: the page begins with this structure and stays mapped until after `look`; it is mapped for
         // reading, and the fields in use do not change while the event isn't scheduled anew.
         let seen = look(unsafe { &*page.cast::<abi::perf_event_mmap_page>() });
@@ -179,15 +175,15 @@ impl Event {
         Some(seen)
     }
 
-    fn cycle_counter(&self) -> CycleCounter {
+    fn cycle_counter(&self) -> CycleCounterAccess {
         let seen = self.with_page(|page| {
             // SAFETY: the capability bits are one view of a union of plain integers.
             let rdpmc = unsafe { page.__bindgen_anon_1.__bindgen_anon_1.cap_user_rdpmc() } == 1;
             (rdpmc, page.pmc_width)
         });
         match seen {
-            Some((true, width)) => CycleCounter { rdpmc: true, width },
-            _ => CycleCounter { rdpmc: false, width: 0 },
+            Some((true, width)) => CycleCounterAccess { rdpmc: true, width },
+            _ => CycleCounterAccess { rdpmc: false, width: 0 },
         }
     }
 }
@@ -198,18 +194,18 @@ mod tests {
 
     #[test]
     fn refusals_are_told_apart() {
-        let (why, remedy) = explain(libc::EACCES, Some(4));
+        let (why, remedy) = explain_refusal(libc::EACCES, Some(4));
         assert!(why.contains("paranoid is 4") && remedy.unwrap().contains("sysctl"));
-        let (why, remedy) = explain(libc::EPERM, Some(1));
+        let (why, remedy) = explain_refusal(libc::EPERM, Some(1));
         assert!(why.contains("seccomp") && remedy.is_none());
-        assert!(explain(libc::ENOENT, Some(2)).0.contains("PMU"));
-        assert!(explain(libc::ENOSYS, None).0.contains("no perf_event_open"));
+        assert!(explain_refusal(libc::ENOENT, Some(2)).0.contains("PMU"));
+        assert!(explain_refusal(libc::ENOSYS, None).0.contains("no perf_event_open"));
     }
 
     #[test]
     fn this_machine_answers_or_says_why() {
         let machine = crate::machine::Machine::detect();
-        let counters = Counters::detect(&machine.features, &Files::system());
+        let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
         assert!(counters.core_cycles.known().is_some() != counters.core_cycles.why().is_some());
         assert!(counters.page_rate.known().is_none_or(|rate| rate.0 > 1e8));
     }

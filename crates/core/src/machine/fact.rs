@@ -96,31 +96,31 @@ impl<T: Serialize> Serialize for Fact<T> {
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Fact<T>, D::Error> {
         #[derive(Deserialize)]
-        struct Parts<T> {
+        struct FactParts<T> {
             value: Option<T>,
             #[serde(default)]
             why: String,
         }
-        let Parts { value, why } = Parts::deserialize(deserializer)?;
+        let FactParts { value, why } = FactParts::deserialize(deserializer)?;
         Ok(value.map_or(Fact::Unknown(why), Fact::Known))
     }
 }
 
 /// Where `/proc` and `/sys` are read from: the running system, or a folder that imitates one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Files {
+pub struct SystemFiles {
     root: PathBuf,
 }
 
-impl Files {
+impl SystemFiles {
     /// The running system's own files.
-    pub fn system() -> Files {
-        Files { root: PathBuf::from("/") }
+    pub fn system() -> SystemFiles {
+        SystemFiles { root: PathBuf::from("/") }
     }
 
     /// Files below `root` instead of `/`: a recorded or an invented machine.
-    pub fn below(root: impl Into<PathBuf>) -> Files {
-        Files { root: root.into() }
+    pub fn rooted_at(root: impl Into<PathBuf>) -> SystemFiles {
+        SystemFiles { root: root.into() }
     }
 
     /// Where `path` (absolute, such as `/proc/stat`) lies.
@@ -129,17 +129,17 @@ impl Files {
     }
 
     /// The whole text of a small file without the white space at its end.
-    pub fn text(&self, path: &str) -> Fact<String> {
+    pub fn read_text(&self, path: &str) -> Fact<String> {
         Fact::from(
             std::fs::read(self.path(path))
                 .map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_string())
-                .map_err(|error| cannot_read(path, &error)),
+                .map_err(|error| explain_read_error(path, &error)),
         )
     }
 
     /// The number that is the only content of a file.
-    pub fn number<T: std::str::FromStr>(&self, path: &str) -> Fact<T> {
-        self.text(path).and_then(|text| {
+    pub fn read_number<T: std::str::FromStr>(&self, path: &str) -> Fact<T> {
+        self.read_text(path).and_then(|text| {
             Fact::from(text.trim().parse().map_err(|_| format!("{path} contains {text:?}, not a number")))
         })
     }
@@ -147,12 +147,12 @@ impl Files {
     /// The text of a file up to its first empty line.
     ///
     /// `/proc/cpuinfo` interrupts each CPU whose record is read, so one record is read and no more.
-    pub fn first_record(&self, path: &str) -> Fact<String> {
-        Fact::from(first_record(&self.path(path)).map_err(|error| cannot_read(path, &error)))
+    pub fn read_first_record(&self, path: &str) -> Fact<String> {
+        Fact::from(read_record(&self.path(path)).map_err(|error| explain_read_error(path, &error)))
     }
 }
 
-fn first_record(path: &Path) -> std::io::Result<String> {
+fn read_record(path: &Path) -> std::io::Result<String> {
     let mut file = std::fs::File::open(path)?;
     let mut bytes = Vec::new();
     let mut chunk = [0u8; 4096];
@@ -167,7 +167,7 @@ fn first_record(path: &Path) -> std::io::Result<String> {
     }
 }
 
-fn cannot_read(path: &str, error: &std::io::Error) -> String {
+fn explain_read_error(path: &str, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => format!("{path} does not exist"),
         ErrorKind::PermissionDenied => format!("{path} may not be read"),
@@ -189,9 +189,9 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_a_reason() {
-        let files = Files::below("/nonexistent");
-        assert_eq!(files.text("/proc/stat").why(), Some("/proc/stat does not exist"));
-        assert!(files.number::<u32>("/proc/stat").known().is_none());
-        assert!(files.first_record("/proc/cpuinfo").known().is_none());
+        let files = SystemFiles::rooted_at("/nonexistent");
+        assert_eq!(files.read_text("/proc/stat").why(), Some("/proc/stat does not exist"));
+        assert!(files.read_number::<u32>("/proc/stat").known().is_none());
+        assert!(files.read_first_record("/proc/cpuinfo").known().is_none());
     }
 }

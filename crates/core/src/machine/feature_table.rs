@@ -5,11 +5,11 @@
 
 use iced_x86::CpuidFeature as F;
 
-use super::leaves::Register::{self, Eax, Ebx, Ecx, Edx};
+use super::cpuid_leaves::CpuidRegister::{self, Eax, Ebx, Ecx, Edx};
 
 /// Register state that the operating system must have enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RegisterState {
     /// No more than every 64-bit system has.
     Base,
     /// XMM and YMM: XCR0 bits 2:1.
@@ -24,192 +24,199 @@ pub(super) enum State {
     Profiling,
 }
 
-impl State {
+impl RegisterState {
     /// The bits that XCR0 must have (SDM vol. 1, 13.3).
     pub(super) fn xcr0_bits(self) -> u64 {
         match self {
-            State::Base => 0,
-            State::Ymm => 0b110,
-            State::Zmm => 0b1110_0110,
-            State::Tile => 0b11 << 17,
-            State::Bounds => 0b11 << 3,
-            State::Profiling => 1 << 62,
+            RegisterState::Base => 0,
+            RegisterState::Ymm => 0b110,
+            RegisterState::Zmm => 0b1110_0110,
+            RegisterState::Tile => 0b11 << 17,
+            RegisterState::Bounds => 0b11 << 3,
+            RegisterState::Profiling => 1 << 62,
         }
     }
 }
 
 /// The CPUID bit of one feature.
-pub(super) struct Bit {
+pub(super) struct FeatureBit {
     pub feature: F,
     pub leaf: u32,
     pub subleaf: u32,
-    pub register: Register,
+    pub register: CpuidRegister,
     pub bit: u32,
-    pub state: State,
+    pub state: RegisterState,
 }
 
-const fn bit(feature: F, leaf: u32, subleaf: u32, register: Register, bit: u32, state: State) -> Bit {
-    Bit { feature, leaf, subleaf, register, bit, state }
+const fn feature_bit(
+    feature: F,
+    leaf: u32,
+    subleaf: u32,
+    register: CpuidRegister,
+    bit: u32,
+    state: RegisterState,
+) -> FeatureBit {
+    FeatureBit { feature, leaf, subleaf, register, bit, state }
 }
 
-const fn base(feature: F, leaf: u32, register: Register, position: u32) -> Bit {
-    bit(feature, leaf, 0, register, position, State::Base)
+const fn base_bit(feature: F, leaf: u32, register: CpuidRegister, position: u32) -> FeatureBit {
+    feature_bit(feature, leaf, 0, register, position, RegisterState::Base)
 }
 
-const fn ymm(feature: F, leaf: u32, register: Register, position: u32) -> Bit {
-    bit(feature, leaf, 0, register, position, State::Ymm)
+const fn ymm_bit(feature: F, leaf: u32, register: CpuidRegister, position: u32) -> FeatureBit {
+    feature_bit(feature, leaf, 0, register, position, RegisterState::Ymm)
 }
 
-const fn zmm(feature: F, leaf: u32, register: Register, position: u32) -> Bit {
-    bit(feature, leaf, 0, register, position, State::Zmm)
+const fn zmm_bit(feature: F, leaf: u32, register: CpuidRegister, position: u32) -> FeatureBit {
+    feature_bit(feature, leaf, 0, register, position, RegisterState::Zmm)
 }
 
 /// A bit of leaf 7, subleaf 1.
-const fn seven_one(feature: F, register: Register, position: u32, state: State) -> Bit {
-    bit(feature, 7, 1, register, position, state)
+const fn leaf_7_1_bit(feature: F, register: CpuidRegister, position: u32, state: RegisterState) -> FeatureBit {
+    feature_bit(feature, 7, 1, register, position, state)
 }
 
-const EXTENDED: u32 = 0x8000_0001;
-const SIZES: u32 = 0x8000_0008;
+const EXTENDED_LEAF: u32 = 0x8000_0001;
+const SIZES_LEAF: u32 = 0x8000_0008;
 
 /// Features that one CPUID bit (and a register state) decides.
-pub(super) const BITS: &[Bit] = &[
-    base(F::X64, EXTENDED, Edx, 29),
-    base(F::FPU, 1, Edx, 0),
-    base(F::TSC, 1, Edx, 4),
-    base(F::MSR, 1, Edx, 5),
-    base(F::CX8, 1, Edx, 8),
-    base(F::SEP, 1, Edx, 11),
-    base(F::CMOV, 1, Edx, 15),
-    base(F::CLFSH, 1, Edx, 19),
-    base(F::MMX, 1, Edx, 23),
-    base(F::FXSR, 1, Edx, 24),
-    base(F::SSE, 1, Edx, 25),
-    base(F::SSE2, 1, Edx, 26),
-    base(F::SSE3, 1, Ecx, 0),
-    base(F::PCLMULQDQ, 1, Ecx, 1),
-    base(F::MONITOR, 1, Ecx, 3),
-    base(F::VMX, 1, Ecx, 5),
-    base(F::SMX, 1, Ecx, 6),
-    base(F::SSSE3, 1, Ecx, 9),
-    ymm(F::FMA, 1, Ecx, 12),
-    base(F::CMPXCHG16B, 1, Ecx, 13),
-    base(F::SSE4_1, 1, Ecx, 19),
-    base(F::SSE4_2, 1, Ecx, 20),
-    base(F::MOVBE, 1, Ecx, 22),
-    base(F::POPCNT, 1, Ecx, 23),
-    base(F::AES, 1, Ecx, 25),
-    ymm(F::AVX, 1, Ecx, 28),
-    ymm(F::F16C, 1, Ecx, 29),
-    base(F::RDRAND, 1, Ecx, 30),
-    base(F::BMI1, 7, Ebx, 3),
-    base(F::HLE, 7, Ebx, 4),
-    ymm(F::AVX2, 7, Ebx, 5),
-    base(F::BMI2, 7, Ebx, 8),
-    base(F::INVPCID, 7, Ebx, 10),
-    base(F::RTM, 7, Ebx, 11),
-    bit(F::MPX, 7, 0, Ebx, 14, State::Bounds),
-    zmm(F::AVX512F, 7, Ebx, 16),
-    zmm(F::AVX512DQ, 7, Ebx, 17),
-    base(F::RDSEED, 7, Ebx, 18),
-    base(F::ADX, 7, Ebx, 19),
-    base(F::SMAP, 7, Ebx, 20),
-    zmm(F::AVX512_IFMA, 7, Ebx, 21),
-    base(F::PCOMMIT, 7, Ebx, 22),
-    base(F::CLFLUSHOPT, 7, Ebx, 23),
-    base(F::CLWB, 7, Ebx, 24),
-    zmm(F::AVX512PF, 7, Ebx, 26),
-    zmm(F::AVX512ER, 7, Ebx, 27),
-    zmm(F::AVX512CD, 7, Ebx, 28),
-    base(F::SHA, 7, Ebx, 29),
-    zmm(F::AVX512BW, 7, Ebx, 30),
-    zmm(F::AVX512VL, 7, Ebx, 31),
-    base(F::PREFETCHWT1, 7, Ecx, 0),
-    zmm(F::AVX512_VBMI, 7, Ecx, 1),
-    base(F::WAITPKG, 7, Ecx, 5),
-    zmm(F::AVX512_VBMI2, 7, Ecx, 6),
-    base(F::GFNI, 7, Ecx, 8),
-    ymm(F::VAES, 7, Ecx, 9),
-    ymm(F::VPCLMULQDQ, 7, Ecx, 10),
-    zmm(F::AVX512_VNNI, 7, Ecx, 11),
-    zmm(F::AVX512_BITALG, 7, Ecx, 12),
-    zmm(F::AVX512_VPOPCNTDQ, 7, Ecx, 14),
-    base(F::RDPID, 7, Ecx, 22),
-    base(F::KL, 7, Ecx, 23),
-    base(F::CLDEMOTE, 7, Ecx, 25),
-    base(F::MOVDIRI, 7, Ecx, 27),
-    base(F::MOVDIR64B, 7, Ecx, 28),
-    base(F::ENQCMD, 7, Ecx, 29),
-    zmm(F::AVX512_4VNNIW, 7, Edx, 2),
-    zmm(F::AVX512_4FMAPS, 7, Edx, 3),
-    zmm(F::AVX512_VP2INTERSECT, 7, Edx, 8),
-    base(F::SERIALIZE, 7, Edx, 14),
-    base(F::TSXLDTRK, 7, Edx, 16),
-    base(F::PCONFIG, 7, Edx, 18),
-    bit(F::AMX_BF16, 7, 0, Edx, 22, State::Tile),
-    zmm(F::AVX512_FP16, 7, Edx, 23),
-    bit(F::AMX_TILE, 7, 0, Edx, 24, State::Tile),
-    bit(F::AMX_INT8, 7, 0, Edx, 25, State::Tile),
-    seven_one(F::SHA512, Eax, 0, State::Ymm),
-    seven_one(F::SM3, Eax, 1, State::Ymm),
-    seven_one(F::SM4, Eax, 2, State::Ymm),
-    seven_one(F::RAO_INT, Eax, 3, State::Base),
-    seven_one(F::AVX_VNNI, Eax, 4, State::Ymm),
-    seven_one(F::AVX512_BF16, Eax, 5, State::Zmm),
-    seven_one(F::CMPCCXADD, Eax, 7, State::Base),
-    seven_one(F::FRED, Eax, 17, State::Base),
-    seven_one(F::LKGS, Eax, 18, State::Base),
-    seven_one(F::WRMSRNS, Eax, 19, State::Base),
-    seven_one(F::AMX_FP16, Eax, 21, State::Tile),
-    seven_one(F::HRESET, Eax, 22, State::Base),
-    seven_one(F::AVX_IFMA, Eax, 23, State::Ymm),
-    seven_one(F::MSRLIST, Eax, 27, State::Base),
-    seven_one(F::TSE, Ebx, 1, State::Base),
-    seven_one(F::AVX_VNNI_INT8, Edx, 4, State::Ymm),
-    seven_one(F::AVX_NE_CONVERT, Edx, 5, State::Ymm),
-    seven_one(F::AMX_COMPLEX, Edx, 8, State::Tile),
-    seven_one(F::AVX_VNNI_INT16, Edx, 10, State::Ymm),
-    seven_one(F::PREFETCHITI, Edx, 14, State::Base),
-    base(F::XSAVEOPT, 0xD, Eax, 0).in_subleaf(1),
-    base(F::XSAVEC, 0xD, Eax, 1).in_subleaf(1),
-    base(F::XSAVES, 0xD, Eax, 3).in_subleaf(1),
-    base(F::SGX1, 0x12, Eax, 0),
-    base(F::OSS, 0x12, Eax, 5),
-    base(F::PTWRITE, 0x14, Ebx, 4),
-    base(F::AESKLE, 0x19, Ebx, 0),
-    base(F::WIDE_KL, 0x19, Ebx, 2),
-    base(F::SVM, EXTENDED, Ecx, 2),
-    base(F::LZCNT, EXTENDED, Ecx, 5),
-    base(F::SSE4A, EXTENDED, Ecx, 6),
-    base(F::PREFETCHW, EXTENDED, Ecx, 8),
-    ymm(F::XOP, EXTENDED, Ecx, 11),
-    base(F::SKINIT, EXTENDED, Ecx, 12),
-    bit(F::LWP, EXTENDED, 0, Ecx, 15, State::Profiling),
-    ymm(F::FMA4, EXTENDED, Ecx, 16),
-    base(F::TBM, EXTENDED, Ecx, 21),
-    base(F::MONITORX, EXTENDED, Ecx, 29),
-    base(F::SYSCALL, EXTENDED, Edx, 11),
-    base(F::RDTSCP, EXTENDED, Edx, 27),
-    base(F::D3NOWEXT, EXTENDED, Edx, 30),
-    base(F::D3NOW, EXTENDED, Edx, 31),
-    base(F::CLZERO, SIZES, Ebx, 0),
-    base(F::INVLPGB, SIZES, Ebx, 3),
-    base(F::RDPRU, SIZES, Ebx, 4),
-    base(F::MCOMMIT, SIZES, Ebx, 8),
-    base(F::WBNOINVD, SIZES, Ebx, 9),
-    base(F::SEV_ES, 0x8000_001F, Eax, 3),
-    base(F::SEV_SNP, 0x8000_001F, Eax, 4),
-    base(F::RMPQUERY, 0x8000_001F, Eax, 6),
+pub(super) const FEATURE_BITS: &[FeatureBit] = &[
+    base_bit(F::X64, EXTENDED_LEAF, Edx, 29),
+    base_bit(F::FPU, 1, Edx, 0),
+    base_bit(F::TSC, 1, Edx, 4),
+    base_bit(F::MSR, 1, Edx, 5),
+    base_bit(F::CX8, 1, Edx, 8),
+    base_bit(F::SEP, 1, Edx, 11),
+    base_bit(F::CMOV, 1, Edx, 15),
+    base_bit(F::CLFSH, 1, Edx, 19),
+    base_bit(F::MMX, 1, Edx, 23),
+    base_bit(F::FXSR, 1, Edx, 24),
+    base_bit(F::SSE, 1, Edx, 25),
+    base_bit(F::SSE2, 1, Edx, 26),
+    base_bit(F::SSE3, 1, Ecx, 0),
+    base_bit(F::PCLMULQDQ, 1, Ecx, 1),
+    base_bit(F::MONITOR, 1, Ecx, 3),
+    base_bit(F::VMX, 1, Ecx, 5),
+    base_bit(F::SMX, 1, Ecx, 6),
+    base_bit(F::SSSE3, 1, Ecx, 9),
+    ymm_bit(F::FMA, 1, Ecx, 12),
+    base_bit(F::CMPXCHG16B, 1, Ecx, 13),
+    base_bit(F::SSE4_1, 1, Ecx, 19),
+    base_bit(F::SSE4_2, 1, Ecx, 20),
+    base_bit(F::MOVBE, 1, Ecx, 22),
+    base_bit(F::POPCNT, 1, Ecx, 23),
+    base_bit(F::AES, 1, Ecx, 25),
+    ymm_bit(F::AVX, 1, Ecx, 28),
+    ymm_bit(F::F16C, 1, Ecx, 29),
+    base_bit(F::RDRAND, 1, Ecx, 30),
+    base_bit(F::BMI1, 7, Ebx, 3),
+    base_bit(F::HLE, 7, Ebx, 4),
+    ymm_bit(F::AVX2, 7, Ebx, 5),
+    base_bit(F::BMI2, 7, Ebx, 8),
+    base_bit(F::INVPCID, 7, Ebx, 10),
+    base_bit(F::RTM, 7, Ebx, 11),
+    feature_bit(F::MPX, 7, 0, Ebx, 14, RegisterState::Bounds),
+    zmm_bit(F::AVX512F, 7, Ebx, 16),
+    zmm_bit(F::AVX512DQ, 7, Ebx, 17),
+    base_bit(F::RDSEED, 7, Ebx, 18),
+    base_bit(F::ADX, 7, Ebx, 19),
+    base_bit(F::SMAP, 7, Ebx, 20),
+    zmm_bit(F::AVX512_IFMA, 7, Ebx, 21),
+    base_bit(F::PCOMMIT, 7, Ebx, 22),
+    base_bit(F::CLFLUSHOPT, 7, Ebx, 23),
+    base_bit(F::CLWB, 7, Ebx, 24),
+    zmm_bit(F::AVX512PF, 7, Ebx, 26),
+    zmm_bit(F::AVX512ER, 7, Ebx, 27),
+    zmm_bit(F::AVX512CD, 7, Ebx, 28),
+    base_bit(F::SHA, 7, Ebx, 29),
+    zmm_bit(F::AVX512BW, 7, Ebx, 30),
+    zmm_bit(F::AVX512VL, 7, Ebx, 31),
+    base_bit(F::PREFETCHWT1, 7, Ecx, 0),
+    zmm_bit(F::AVX512_VBMI, 7, Ecx, 1),
+    base_bit(F::WAITPKG, 7, Ecx, 5),
+    zmm_bit(F::AVX512_VBMI2, 7, Ecx, 6),
+    base_bit(F::GFNI, 7, Ecx, 8),
+    ymm_bit(F::VAES, 7, Ecx, 9),
+    ymm_bit(F::VPCLMULQDQ, 7, Ecx, 10),
+    zmm_bit(F::AVX512_VNNI, 7, Ecx, 11),
+    zmm_bit(F::AVX512_BITALG, 7, Ecx, 12),
+    zmm_bit(F::AVX512_VPOPCNTDQ, 7, Ecx, 14),
+    base_bit(F::RDPID, 7, Ecx, 22),
+    base_bit(F::KL, 7, Ecx, 23),
+    base_bit(F::CLDEMOTE, 7, Ecx, 25),
+    base_bit(F::MOVDIRI, 7, Ecx, 27),
+    base_bit(F::MOVDIR64B, 7, Ecx, 28),
+    base_bit(F::ENQCMD, 7, Ecx, 29),
+    zmm_bit(F::AVX512_4VNNIW, 7, Edx, 2),
+    zmm_bit(F::AVX512_4FMAPS, 7, Edx, 3),
+    zmm_bit(F::AVX512_VP2INTERSECT, 7, Edx, 8),
+    base_bit(F::SERIALIZE, 7, Edx, 14),
+    base_bit(F::TSXLDTRK, 7, Edx, 16),
+    base_bit(F::PCONFIG, 7, Edx, 18),
+    feature_bit(F::AMX_BF16, 7, 0, Edx, 22, RegisterState::Tile),
+    zmm_bit(F::AVX512_FP16, 7, Edx, 23),
+    feature_bit(F::AMX_TILE, 7, 0, Edx, 24, RegisterState::Tile),
+    feature_bit(F::AMX_INT8, 7, 0, Edx, 25, RegisterState::Tile),
+    leaf_7_1_bit(F::SHA512, Eax, 0, RegisterState::Ymm),
+    leaf_7_1_bit(F::SM3, Eax, 1, RegisterState::Ymm),
+    leaf_7_1_bit(F::SM4, Eax, 2, RegisterState::Ymm),
+    leaf_7_1_bit(F::RAO_INT, Eax, 3, RegisterState::Base),
+    leaf_7_1_bit(F::AVX_VNNI, Eax, 4, RegisterState::Ymm),
+    leaf_7_1_bit(F::AVX512_BF16, Eax, 5, RegisterState::Zmm),
+    leaf_7_1_bit(F::CMPCCXADD, Eax, 7, RegisterState::Base),
+    leaf_7_1_bit(F::FRED, Eax, 17, RegisterState::Base),
+    leaf_7_1_bit(F::LKGS, Eax, 18, RegisterState::Base),
+    leaf_7_1_bit(F::WRMSRNS, Eax, 19, RegisterState::Base),
+    leaf_7_1_bit(F::AMX_FP16, Eax, 21, RegisterState::Tile),
+    leaf_7_1_bit(F::HRESET, Eax, 22, RegisterState::Base),
+    leaf_7_1_bit(F::AVX_IFMA, Eax, 23, RegisterState::Ymm),
+    leaf_7_1_bit(F::MSRLIST, Eax, 27, RegisterState::Base),
+    leaf_7_1_bit(F::TSE, Ebx, 1, RegisterState::Base),
+    leaf_7_1_bit(F::AVX_VNNI_INT8, Edx, 4, RegisterState::Ymm),
+    leaf_7_1_bit(F::AVX_NE_CONVERT, Edx, 5, RegisterState::Ymm),
+    leaf_7_1_bit(F::AMX_COMPLEX, Edx, 8, RegisterState::Tile),
+    leaf_7_1_bit(F::AVX_VNNI_INT16, Edx, 10, RegisterState::Ymm),
+    leaf_7_1_bit(F::PREFETCHITI, Edx, 14, RegisterState::Base),
+    base_bit(F::XSAVEOPT, 0xD, Eax, 0).in_subleaf(1),
+    base_bit(F::XSAVEC, 0xD, Eax, 1).in_subleaf(1),
+    base_bit(F::XSAVES, 0xD, Eax, 3).in_subleaf(1),
+    base_bit(F::SGX1, 0x12, Eax, 0),
+    base_bit(F::OSS, 0x12, Eax, 5),
+    base_bit(F::PTWRITE, 0x14, Ebx, 4),
+    base_bit(F::AESKLE, 0x19, Ebx, 0),
+    base_bit(F::WIDE_KL, 0x19, Ebx, 2),
+    base_bit(F::SVM, EXTENDED_LEAF, Ecx, 2),
+    base_bit(F::LZCNT, EXTENDED_LEAF, Ecx, 5),
+    base_bit(F::SSE4A, EXTENDED_LEAF, Ecx, 6),
+    base_bit(F::PREFETCHW, EXTENDED_LEAF, Ecx, 8),
+    ymm_bit(F::XOP, EXTENDED_LEAF, Ecx, 11),
+    base_bit(F::SKINIT, EXTENDED_LEAF, Ecx, 12),
+    feature_bit(F::LWP, EXTENDED_LEAF, 0, Ecx, 15, RegisterState::Profiling),
+    ymm_bit(F::FMA4, EXTENDED_LEAF, Ecx, 16),
+    base_bit(F::TBM, EXTENDED_LEAF, Ecx, 21),
+    base_bit(F::MONITORX, EXTENDED_LEAF, Ecx, 29),
+    base_bit(F::SYSCALL, EXTENDED_LEAF, Edx, 11),
+    base_bit(F::RDTSCP, EXTENDED_LEAF, Edx, 27),
+    base_bit(F::D3NOWEXT, EXTENDED_LEAF, Edx, 30),
+    base_bit(F::D3NOW, EXTENDED_LEAF, Edx, 31),
+    base_bit(F::CLZERO, SIZES_LEAF, Ebx, 0),
+    base_bit(F::INVLPGB, SIZES_LEAF, Ebx, 3),
+    base_bit(F::RDPRU, SIZES_LEAF, Ebx, 4),
+    base_bit(F::MCOMMIT, SIZES_LEAF, Ebx, 8),
+    base_bit(F::WBNOINVD, SIZES_LEAF, Ebx, 9),
+    base_bit(F::SEV_ES, 0x8000_001F, Eax, 3),
+    base_bit(F::SEV_SNP, 0x8000_001F, Eax, 4),
+    base_bit(F::RMPQUERY, 0x8000_001F, Eax, 6),
 ];
 
-impl Bit {
-    const fn in_subleaf(self, subleaf: u32) -> Bit {
-        Bit { subleaf, ..self }
+impl FeatureBit {
+    const fn in_subleaf(self, subleaf: u32) -> FeatureBit {
+        FeatureBit { subleaf, ..self }
     }
 }
 
 /// Zhaoxin's features: two neighbouring bits of C000_0001h EDX, "exists" and "is enabled".
-pub(super) const PADLOCK: &[(F, u32)] = &[
+pub(super) const PADLOCK_BITS: &[(F, u32)] = &[
     (F::CENTAUR_AIS, 0),
     (F::PADLOCK_RNG, 2),
     (F::PADLOCK_GMI, 4),
@@ -220,7 +227,7 @@ pub(super) const PADLOCK: &[(F, u32)] = &[
 
 /// What every processor with 64-bit mode has (SDM vol. 1, chapter 5; APM vol. 1, 1.1), and what ENDBR needs:
 /// the instruction is a multi-byte NOP wherever branch tracking is off.
-pub(super) const ALWAYS: &[F] = &[
+pub(super) const ALWAYS_USABLE: &[F] = &[
     F::INTEL8086,
     F::INTEL186,
     F::INTEL286,
@@ -236,7 +243,7 @@ pub(super) const ALWAYS: &[F] = &[
 ];
 
 /// Features that no 64-bit mode has, or that user code can't learn of, each with the reason.
-pub(super) const NEVER: &[(F, &str)] = &[
+pub(super) const NEVER_USABLE: &[(F, &str)] = &[
     (F::INTEL8086_ONLY, NOT_64_BIT),
     (F::INTEL286_ONLY, NOT_64_BIT),
     (F::INTEL386_ONLY, NOT_64_BIT),

@@ -6,10 +6,10 @@
 use iced_x86::CpuidFeature;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
-use super::cpu::{Cpu, Vendor, cpuinfo_field};
-use super::fact::{Fact, Files};
-use super::feature_table::{ALWAYS, BITS, NEVER, PADLOCK, State};
-use super::leaves::{Leaves, Register};
+use super::cpuid_leaves::{CpuidLeaves, CpuidRegister};
+use super::fact::{Fact, SystemFiles};
+use super::feature_table::{ALWAYS_USABLE, FEATURE_BITS, NEVER_USABLE, PADLOCK_BITS, RegisterState};
+use super::processor::{Processor, Vendor, cpuinfo_field};
 use crate::error::Unavailable;
 
 /// What makes LFENCE wait until all earlier instructions are done before any later one starts.
@@ -26,7 +26,7 @@ pub enum LfenceOrder {
 
 /// The features of the processor and system.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Features {
+pub struct CpuFeatures {
     /// By `CpuidFeature as usize`: usable, or why not.
     support: Vec<Result<(), &'static str>>,
     xcr0: u64,
@@ -38,7 +38,7 @@ pub struct Features {
 
 /// What the operating system has enabled for this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Enabled {
+pub struct SystemSupport {
     /// XCR0 as XGETBV returns it (SDM vol. 1, 13.3); 0 without OSXSAVE.
     pub xcr0: u64,
     /// Whether the process may use AMX tile data (`arch_prctl(ARCH_GET_XCOMP_PERM)`, Linux
@@ -50,18 +50,18 @@ pub struct Enabled {
     pub shadow_stack: bool,
 }
 
-impl Enabled {
+impl SystemSupport {
     /// Asks the kernel and XGETBV.
-    pub(crate) fn read(leaves: &Leaves) -> Enabled {
+    pub(crate) fn read(leaves: &CpuidLeaves) -> SystemSupport {
         let mut permission = 0u64;
         let mut shadow_stack = 0u64;
         arch_prctl_into(ARCH_GET_XCOMP_PERM, &mut permission);
         arch_prctl_into(ARCH_SHSTK_STATUS, &mut shadow_stack);
         // SAFETY: getauxval reads a table that the kernel left in this process.
         let hwcap2 = unsafe { libc::getauxval(libc::AT_HWCAP2) };
-        Enabled {
+        SystemSupport {
             // CPUID 01h ECX[27], OSXSAVE: XGETBV may be executed.
-            xcr0: if leaves.bit(1, 0, Register::Ecx, 27) { read_xcr0() } else { 0 },
+            xcr0: if leaves.has_bit(1, 0, CpuidRegister::Ecx, 27) { read_xcr0() } else { 0 },
             tile_permission: permission >> TILE_DATA & 1 == 1,
             fsgsbase: hwcap2 >> 1 & 1 == 1,
             shadow_stack: shadow_stack & 1 == 1,
@@ -69,44 +69,49 @@ impl Enabled {
     }
 }
 
-impl Features {
+impl CpuFeatures {
     /// Reads them for this process.
-    pub(crate) fn detect(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Features {
-        Features::from_leaves(leaves, cpu, Enabled::read(leaves), lfence_order(leaves, cpu, files))
+    pub(crate) fn detect(leaves: &CpuidLeaves, cpu: &Processor, files: &SystemFiles) -> CpuFeatures {
+        CpuFeatures::from_leaves(leaves, cpu, SystemSupport::read(leaves), detect_lfence_order(leaves, cpu, files))
     }
 
     /// Derives them from recorded facts.
-    pub fn from_leaves(leaves: &Leaves, cpu: &Cpu, enabled: Enabled, lfence: Fact<LfenceOrder>) -> Features {
+    pub fn from_leaves(
+        leaves: &CpuidLeaves,
+        cpu: &Processor,
+        enabled: SystemSupport,
+        lfence: Fact<LfenceOrder>,
+    ) -> CpuFeatures {
         let count = CpuidFeature::values().len();
-        let mut features = Features {
+        let mut features = CpuFeatures {
             support: vec![Err("cyclescope doesn't know this feature"); count],
             xcr0: enabled.xcr0,
             lfence,
-            cet: leaves.bit(7, 0, Register::Edx, 20) || leaves.bit(7, 0, Register::Ecx, 7),
-            invariant_tsc: leaves.bit(0x8000_0007, 0, Register::Edx, 8),
-            amx_exists: leaves.bit(7, 0, Register::Edx, 24),
+            cet: leaves.has_bit(7, 0, CpuidRegister::Edx, 20) || leaves.has_bit(7, 0, CpuidRegister::Ecx, 7),
+            invariant_tsc: leaves.has_bit(0x8000_0007, 0, CpuidRegister::Edx, 8),
+            amx_exists: leaves.has_bit(7, 0, CpuidRegister::Edx, 24),
         };
-        for row in BITS {
-            let told = leaves.bit(row.leaf, row.subleaf, row.register, row.bit);
-            features.set(row.feature, usable(told, row.state, &enabled));
+        for row in FEATURE_BITS {
+            let told = leaves.has_bit(row.leaf, row.subleaf, row.register, row.bit);
+            features.set_support(row.feature, check_usable(told, row.state, &enabled));
         }
-        for &feature in ALWAYS {
-            features.set(feature, told(!leaves.is_empty()));
+        for &feature in ALWAYS_USABLE {
+            features.set_support(feature, check_cpuid_bit(!leaves.is_empty()));
         }
-        for &(feature, why) in NEVER {
-            features.set(feature, Err(why));
+        for &(feature, why) in NEVER_USABLE {
+            features.set_support(feature, Err(why));
         }
-        for &(feature, bit) in PADLOCK {
-            let both = leaves.register(0xC000_0001, 0, Register::Edx) >> bit & 0b11 == 0b11;
-            features.set(feature, told(both && cpu.vendor == Vendor::Zhaoxin));
+        for &(feature, bit) in PADLOCK_BITS {
+            let both = leaves.register(0xC000_0001, 0, CpuidRegister::Edx) >> bit & 0b11 == 0b11;
+            features.set_support(feature, check_cpuid_bit(both && cpu.vendor == Vendor::Zhaoxin));
         }
-        features.set_special(leaves, &enabled);
+        features.set_derived_features(leaves, &enabled);
         features
     }
 
     /// Those of a simulated processor, which refuses no instruction.
-    pub(crate) fn every() -> Features {
-        Features {
+    pub(crate) fn with_every_feature() -> CpuFeatures {
+        CpuFeatures {
             support: vec![Ok(()); CpuidFeature::values().len()],
             xcr0: u64::MAX,
             lfence: Fact::Known(LfenceOrder::Architectural),
@@ -117,28 +122,40 @@ impl Features {
     }
 
     /// Features that more than one bit decides.
-    fn set_special(&mut self, leaves: &Leaves, enabled: &Enabled) {
+    fn set_derived_features(&mut self, leaves: &CpuidLeaves, enabled: &SystemSupport) {
         use CpuidFeature as F;
-        let either = |this: &Features, a, b| if this.has(a) { Ok(()) } else { this.support[b as usize] };
-        self.set(F::HLE_or_RTM, either(self, F::HLE, F::RTM));
-        self.set(F::SKINIT_or_SVM, either(self, F::SKINIT, F::SVM));
-        self.set(F::TDX, told(leaves.get(0x21, 0).is_some_and(is_tdx_guest)));
+        let either = |this: &CpuFeatures, a, b| if this.has(a) { Ok(()) } else { this.support[b as usize] };
+        self.set_support(F::HLE_or_RTM, either(self, F::HLE, F::RTM));
+        self.set_support(F::SKINIT_or_SVM, either(self, F::SKINIT, F::SVM));
+        self.set_support(F::TDX, check_cpuid_bit(leaves.find_leaf(0x21, 0).is_some_and(is_tdx_guest)));
         // 64-bit kernels with XSAVE set CR4.OSXSAVE, which CPUID 01h ECX[27] mirrors.
-        let xsave = leaves.bit(1, 0, Register::Ecx, 26);
-        let osxsave = leaves.bit(1, 0, Register::Ecx, 27);
-        self.set(F::XSAVE, if xsave && !osxsave { Err("the system left XSAVE off") } else { told(xsave) });
-        let pku = leaves.bit(7, 0, Register::Ecx, 3);
-        let ospke = leaves.bit(7, 0, Register::Ecx, 4);
-        self.set(F::PKU, if pku && !ospke { Err("the system left protection keys off") } else { told(pku) });
-        let fsgsbase = leaves.bit(7, 0, Register::Ebx, 0);
+        let xsave = leaves.has_bit(1, 0, CpuidRegister::Ecx, 26);
+        let osxsave = leaves.has_bit(1, 0, CpuidRegister::Ecx, 27);
+        self.set_support(
+            F::XSAVE,
+            if xsave && !osxsave { Err("the system left XSAVE off") } else { check_cpuid_bit(xsave) },
+        );
+        let pku = leaves.has_bit(7, 0, CpuidRegister::Ecx, 3);
+        let ospke = leaves.has_bit(7, 0, CpuidRegister::Ecx, 4);
+        self.set_support(
+            F::PKU,
+            if pku && !ospke { Err("the system left protection keys off") } else { check_cpuid_bit(pku) },
+        );
+        let fsgsbase = leaves.has_bit(7, 0, CpuidRegister::Ebx, 0);
         let off = fsgsbase && !enabled.fsgsbase;
-        self.set(F::FSGSBASE, if off { Err("the system left FSGSBASE off") } else { told(fsgsbase) });
-        let shadow_stack = leaves.bit(7, 0, Register::Ecx, 7);
+        self.set_support(
+            F::FSGSBASE,
+            if off { Err("the system left FSGSBASE off") } else { check_cpuid_bit(fsgsbase) },
+        );
+        let shadow_stack = leaves.has_bit(7, 0, CpuidRegister::Ecx, 7);
         let off = shadow_stack && !enabled.shadow_stack;
-        self.set(F::CET_SS, if off { Err("this process has no shadow stack") } else { told(shadow_stack) });
+        self.set_support(
+            F::CET_SS,
+            if off { Err("this process has no shadow stack") } else { check_cpuid_bit(shadow_stack) },
+        );
     }
 
-    fn set(&mut self, feature: CpuidFeature, support: Result<(), &'static str>) {
+    fn set_support(&mut self, feature: CpuidFeature, support: Result<(), &'static str>) {
         self.support[feature as usize] = support;
     }
 
@@ -155,20 +172,20 @@ impl Features {
     }
 
     /// Those of `wanted` that can't be used, in the order given.
-    pub fn missing(&self, wanted: &[CpuidFeature]) -> Vec<CpuidFeature> {
+    pub fn find_missing(&self, wanted: &[CpuidFeature]) -> Vec<CpuidFeature> {
         wanted.iter().copied().filter(|&feature| !self.has(feature)).collect()
     }
 
     /// All usable features, in iced's order.
-    pub fn usable(&self) -> impl Iterator<Item = CpuidFeature> + '_ {
+    pub fn list_usable(&self) -> impl Iterator<Item = CpuidFeature> + '_ {
         CpuidFeature::values().filter(|&feature| self.has(feature))
     }
 
     /// Succeeds when all of `wanted` are usable, else names what is missing and why.
     pub fn require(&self, wanted: &[CpuidFeature]) -> Result<(), Unavailable> {
-        let missing = self.missing(wanted);
+        let missing = self.find_missing(wanted);
         let Some(&first) = missing.first() else { return Ok(()) };
-        let names: Vec<String> = missing.iter().map(|&feature| name(feature)).collect();
+        let names: Vec<String> = missing.iter().map(|&feature| feature_name(feature)).collect();
         Err(Unavailable {
             what: format!("CPU feature {}", names.join(", ")),
             why: self.why_not(first).unwrap_or_default().to_string(),
@@ -177,42 +194,42 @@ impl Features {
     }
 
     /// RDTSCP exists (CPUID 8000_0001h EDX bit 27).
-    pub fn rdtscp(&self) -> bool {
+    pub fn has_rdtscp(&self) -> bool {
         self.has(CpuidFeature::RDTSCP)
     }
 
     /// The TSC runs at a constant rate in all power states (CPUID 8000_0007h EDX bit 8).
-    pub(crate) fn invariant_tsc(&self) -> bool {
+    pub(crate) fn has_invariant_tsc(&self) -> bool {
         self.invariant_tsc
     }
 
     /// User code may read and write the FS and GS bases.
     #[cfg(test)]
-    pub(crate) fn fsgsbase(&self) -> bool {
+    pub(crate) fn has_fsgsbase(&self) -> bool {
         self.has(CpuidFeature::FSGSBASE)
     }
 
     /// What makes LFENCE order later instructions after earlier ones; unknown where nothing promises it.
-    pub fn lfence(&self) -> &Fact<LfenceOrder> {
+    pub fn lfence_order(&self) -> &Fact<LfenceOrder> {
         &self.lfence
     }
 }
 
 /// The feature's name in results: iced's, in lower case.
-pub fn name(feature: CpuidFeature) -> String {
+pub fn feature_name(feature: CpuidFeature) -> String {
     format!("{feature:?}").to_lowercase()
 }
 
-fn told(by_cpuid: bool) -> Result<(), &'static str> {
+fn check_cpuid_bit(by_cpuid: bool) -> Result<(), &'static str> {
     if by_cpuid { Ok(()) } else { Err("the processor does not have it, or a hypervisor hides it") }
 }
 
-fn usable(by_cpuid: bool, state: State, enabled: &Enabled) -> Result<(), &'static str> {
-    told(by_cpuid)?;
+fn check_usable(by_cpuid: bool, state: RegisterState, enabled: &SystemSupport) -> Result<(), &'static str> {
+    check_cpuid_bit(by_cpuid)?;
     if enabled.xcr0 & state.xcr0_bits() != state.xcr0_bits() {
         return Err("the system did not enable its register state (XCR0)");
     }
-    if state == State::Tile && !enabled.tile_permission {
+    if state == RegisterState::Tile && !enabled.tile_permission {
         return Err("this process has not asked the kernel for AMX tile data");
     }
     Ok(())
@@ -220,27 +237,25 @@ fn usable(by_cpuid: bool, state: State, enabled: &Enabled) -> Result<(), &'stati
 
 /// Leaf 21h names the TDX module inside of a trust domain (Intel TDX module specification, CPUID 21h).
 fn is_tdx_guest([_, ebx, ecx, edx]: [u32; 4]) -> bool {
-    super::leaves::text_of(&[ebx, edx, ecx]) == "IntelTDX    "
+    super::cpuid_leaves::registers_to_text(&[ebx, edx, ecx]) == "IntelTDX    "
 }
 
-fn lfence_order(leaves: &Leaves, cpu: &Cpu, files: &Files) -> Fact<LfenceOrder> {
+fn detect_lfence_order(leaves: &CpuidLeaves, cpu: &Processor, files: &SystemFiles) -> Fact<LfenceOrder> {
     if matches!(cpu.vendor, Vendor::Intel) {
         return Fact::Known(LfenceOrder::Architectural);
     }
     // Families 0Fh and 11h have no such switch: LFENCE always waits (AMD, "Software techniques for managing
     // speculation on AMD processors", mitigation G-2).
     let old_amd = cpu.vendor == Vendor::Amd && matches!(cpu.family, 0x0F | 0x11);
-    if old_amd || leaves.bit(0x8000_0021, 0, Register::Eax, 2) {
+    if old_amd || leaves.has_bit(0x8000_0021, 0, CpuidRegister::Eax, 2) {
         return Fact::Known(LfenceOrder::AlwaysSerializing);
     }
-    files.first_record("/proc/cpuinfo").and_then(|record| {
+    files.read_first_record("/proc/cpuinfo").and_then(|record| {
         let flags = cpuinfo_field(&record, "flags").unwrap_or_default();
         if flags.split_whitespace().any(|flag| flag == "lfence_rdtsc") {
             Fact::Known(LfenceOrder::SetByKernel)
         } else {
-            Fact::unknown(
-                "CPUID 8000_0021h does not promise it, and newer kernels set it without reporting it",
-            )
+            Fact::unknown("CPUID 8000_0021h does not promise it, and newer kernels set it without reporting it")
         }
     })
 }
@@ -265,10 +280,10 @@ fn read_xcr0() -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-impl Serialize for Features {
+impl Serialize for CpuFeatures {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_struct("Features", 5)?;
-        let names: Vec<String> = self.usable().map(name).collect();
+        let names: Vec<String> = self.list_usable().map(feature_name).collect();
         object.serialize_field("usable", &names)?;
         object.serialize_field("xcr0", &format!("{:#x}", self.xcr0))?;
         object.serialize_field("invariant_tsc", &self.invariant_tsc)?;
@@ -278,8 +293,8 @@ impl Serialize for Features {
     }
 }
 
-mod saved;
+mod saved_features;
 #[cfg(test)]
 mod tests;
 
-pub use saved::SavedFeatures;
+pub use saved_features::SavedFeatures;

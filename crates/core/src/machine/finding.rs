@@ -3,56 +3,56 @@
 //! Each check is one function of the `Evidence`; it returns nothing where its facts are unknown and that
 //! itself matters to nobody.
 
-mod clock;
-mod core;
+mod core_findings;
 mod evidence;
-mod kernel_module;
-mod state;
-mod surroundings;
+mod machine_finding;
+mod module_findings;
+mod surroundings_findings;
+mod tsc_findings;
 
-pub use evidence::Evidence;
-pub use state::{Finding, State};
+pub use evidence::FindingEvidence;
+pub use machine_finding::{FindingState, MachineFinding};
 
-type Check = fn(&Evidence) -> Option<Finding>;
+type FindingCheck = fn(&FindingEvidence) -> Option<MachineFinding>;
 
 /// In the order of their report: what decides whether anything can be measured comes first.
-const CHECKS: &[Check] = &[
-    clock::tsc,
-    clock::invariant,
-    clock::unstable,
-    clock::lfence,
-    clock::rate,
-    clock::step,
-    clock::tsc_exit,
-    clock::cpuid_exit,
-    core::phases,
-    core::ruler,
-    core::clock,
-    core::width,
-    surroundings::hypervisor,
-    surroundings::microarchitecture,
-    core::hybrid,
-    surroundings::counters,
-    kernel_module::ring_0,
-    kernel_module::deadline,
-    kernel_module::kernel_rate,
-    surroundings::governor,
-    surroundings::preference,
-    surroundings::turbo,
-    core::sibling,
-    surroundings::isolation,
-    surroundings::huge_pages,
-    surroundings::quota,
-    surroundings::steal,
-    surroundings::load,
-    surroundings::neighbours,
-    core::exclusive,
-    surroundings::own_process,
+const FINDING_CHECKS: &[FindingCheck] = &[
+    tsc_findings::check_tsc,
+    tsc_findings::check_invariant_tsc,
+    tsc_findings::check_tsc_stability,
+    tsc_findings::check_lfence,
+    tsc_findings::check_tsc_rate,
+    tsc_findings::check_tsc_step,
+    tsc_findings::check_tsc_exit,
+    tsc_findings::check_cpuid_exit,
+    core_findings::check_step_phases,
+    core_findings::check_ruler,
+    core_findings::check_core_clock,
+    core_findings::check_core_width,
+    surroundings_findings::check_hypervisor,
+    surroundings_findings::check_microarchitecture,
+    core_findings::check_core_type,
+    surroundings_findings::check_counters,
+    module_findings::check_ring_0,
+    module_findings::check_deadline,
+    module_findings::check_kernel_rate,
+    surroundings_findings::check_governor,
+    surroundings_findings::check_energy_preference,
+    surroundings_findings::check_turbo,
+    core_findings::check_sibling,
+    surroundings_findings::check_isolation,
+    surroundings_findings::check_huge_pages,
+    surroundings_findings::check_cpu_quota,
+    surroundings_findings::check_steal,
+    surroundings_findings::check_load,
+    surroundings_findings::check_background_load,
+    core_findings::check_cpu_lock,
+    surroundings_findings::check_sandbox,
 ];
 
 /// All findings that the evidence supports.
-pub fn findings(evidence: &Evidence) -> Vec<Finding> {
-    CHECKS.iter().filter_map(|check| check(evidence)).collect()
+pub fn collect_findings(evidence: &FindingEvidence) -> Vec<MachineFinding> {
+    FINDING_CHECKS.iter().filter_map(|check| check(evidence)).collect()
 }
 
 #[cfg(test)]

@@ -25,11 +25,7 @@ impl KernelLog {
     pub(crate) fn read() -> KernelLog {
         match read_log() {
             Ok(text) => KernelLog::parse(&text),
-            Err(why) => KernelLog {
-                detected: Fact::unknown(why.clone()),
-                refined: Fact::unknown(why),
-                unstable: None,
-            },
+            Err(why) => KernelLog { detected: Fact::unknown(why.clone()), refined: Fact::unknown(why), unstable: None },
         }
     }
 

@@ -5,15 +5,15 @@
 
 use serde::Serialize;
 
-use super::fact::{Fact, Files};
+use super::fact::{Fact, SystemFiles};
 use crate::unit::Hertz;
 
 /// There while any module can be.
-const MODULES: &str = "/sys/module";
+const MODULES_FOLDER: &str = "/sys/module";
 /// There while the module is loaded.
-const LOADED: &str = "/sys/module/cyclescope";
+const MODULE_FOLDER: &str = "/sys/module/cyclescope";
 /// File in which the loaded module reports why it refuses this machine.
-const REFUSED: &str = "/sys/module/cyclescope/parameters/refused";
+const REFUSED_FILE: &str = "/sys/module/cyclescope/parameters/refused";
 
 /// What files report on the module and on a kernel that could load it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,15 +33,15 @@ pub struct KernelModule {
     /// Whether modules have to be signed.
     pub signed_only: Fact<bool>,
     /// Whether this process may load modules (`CAP_SYS_MODULE`).
-    pub may_load: Fact<Right>,
+    pub may_load: Fact<CapabilityRight>,
     /// Whether this process may use the module (`CAP_SYS_RAWIO` and `CAP_SYS_MODULE`).
-    pub may_use: Fact<Right>,
+    pub may_use: Fact<CapabilityRight>,
 }
 
 /// Whether a process may do something that takes a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Right {
+pub enum CapabilityRight {
     /// It may.
     Held,
     /// Root might here.
@@ -52,7 +52,7 @@ pub enum Right {
 
 /// Something that prevents this machine from using the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct ModuleObstacle {
     /// Description.
     pub text: String,
     /// Shell command that removes it, where there is one.
@@ -78,47 +78,43 @@ pub struct ModuleStudy {
 
 impl KernelModule {
     /// Reads these files. `release` is the kernel's version, as `uname -r` prints it.
-    pub fn detect(files: &Files, release: &str) -> KernelModule {
+    pub fn detect(files: &SystemFiles, release: &str) -> KernelModule {
         let is = |path: &str| files.path(path).exists();
         let headers = format!("/lib/modules/{release}/build");
         KernelModule {
-            loaded: match is(MODULES) {
-                true => Fact::Known(is(LOADED)),
-                false => Fact::unknown(format!("{MODULES} does not exist")),
+            loaded: match is(MODULES_FOLDER) {
+                true => Fact::Known(is(MODULE_FOLDER)),
+                false => Fact::unknown(format!("{MODULES_FOLDER} does not exist")),
             },
             // A pointer that is not set prints as (null).
             refused: files
-                .text(REFUSED)
+                .read_text(REFUSED_FILE)
                 .map(|text| Some(text).filter(|text| !text.is_empty() && text != "(null)")),
-            forecast: forecast(files),
+            forecast: forecast_refusal(files),
             headers: match is(&format!("{headers}/Makefile")) {
                 true => Fact::Known(headers),
                 false => Fact::unknown(format!("there is no {headers}")),
             },
-            closed: files.number("/proc/sys/kernel/modules_disabled").map(|closed: u32| closed != 0),
+            closed: files.read_number("/proc/sys/kernel/modules_disabled").map(|closed: u32| closed != 0),
             lockdown: files
-                .text("/sys/kernel/security/lockdown")
-                .and_then(|text| Fact::from(lockdown(&text))),
-            signed_only: files
-                .text("/sys/module/module/parameters/sig_enforce")
-                .map(|text| text.starts_with('Y')),
-            may_load: right(files, CAP_SYS_MODULE),
-            may_use: right(files, CAP_SYS_RAWIO | CAP_SYS_MODULE),
+                .read_text("/sys/kernel/security/lockdown")
+                .and_then(|text| Fact::from(parse_lockdown(&text))),
+            signed_only: files.read_text("/sys/module/module/parameters/sig_enforce").map(|text| text.starts_with('Y')),
+            may_load: read_right(files, CAP_SYS_MODULE),
+            may_use: read_right(files, CAP_SYS_RAWIO | CAP_SYS_MODULE),
         }
     }
 
     /// Obstacles to loading the module, those without a remedy first.
-    pub fn obstacles(&self) -> Vec<Obstacle> {
-        let fixed = |text: String| Obstacle { text, remedy: None };
+    pub fn list_obstacles(&self) -> Vec<ModuleObstacle> {
+        let fixed = |text: String| ModuleObstacle { text, remedy: None };
         let mut found = Vec::new();
         if let Some(why) = self.forecast {
             found.push(fixed(why.to_string()));
         }
         match &self.closed {
             Fact::Known(true) => {
-                found.push(fixed(
-                    "the kernel takes no modules until the next boot (kernel.modules_disabled)".into(),
-                ));
+                found.push(fixed("the kernel takes no modules until the next boot (kernel.modules_disabled)".into()));
             }
             Fact::Unknown(why) => found.push(fixed(format!("the kernel seems to take no modules: {why}"))),
             Fact::Known(false) => {}
@@ -129,12 +125,12 @@ impl KernelModule {
                  lifts that"
             )));
         }
-        if self.may_load == Fact::Known(Right::Never) {
+        if self.may_load == Fact::Known(CapabilityRight::Never) {
             found.push(fixed("a container prevents root from loading modules: load it on the host".into()));
         }
         if let Fact::Unknown(why) = &self.headers {
             let remedy = "sudo apt-get install linux-headers-$(uname -r)   # Debian, Ubuntu".to_string();
-            found.push(Obstacle {
+            found.push(ModuleObstacle {
                 text: format!("the kernel's headers are missing: {why}"),
                 remedy: Some(remedy),
             });
@@ -143,14 +139,14 @@ impl KernelModule {
             let text = "the kernel takes signed modules only; docs/kernel-safety.md explains how to sign it";
             let remedy = "sudo /lib/modules/$(uname -r)/build/scripts/sign-file sha256 KEY CERTIFICATE \
                           target/module/kernel/cyclescope.ko";
-            found.push(Obstacle { text: text.to_string(), remedy: Some(remedy.to_string()) });
+            found.push(ModuleObstacle { text: text.to_string(), remedy: Some(remedy.to_string()) });
         }
         found
     }
 }
 
 /// The word in brackets; `none` gives `None`.
-fn lockdown(text: &str) -> Result<Option<String>, String> {
+fn parse_lockdown(text: &str) -> Result<Option<String>, String> {
     let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     match word {
         Some("none") => Ok(None),
@@ -161,23 +157,19 @@ fn lockdown(text: &str) -> Result<Option<String>, String> {
 
 /// Why the module would refuse this machine, in its own words. The flag `fred` is shown where the kernel uses FRED,
 /// `tdx_guest` in such guests alone; `sev_es` and `sev_snp` are shown by hosts as well.
-fn forecast(files: &Files) -> Option<&'static str> {
-    if files.text("/sys/hypervisor/guest_type").known().is_some_and(|kind| kind == "PV") {
+fn forecast_refusal(files: &SystemFiles) -> Option<&'static str> {
+    if files.read_text("/sys/hypervisor/guest_type").known().is_some_and(|kind| kind == "PV") {
         return Some("a Xen PV guest does not own its descriptor tables");
     }
-    let Fact::Known(record) = files.first_record("/proc/cpuinfo") else { return None };
-    let flags =
-        record.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':')).map(|(_, flags)| flags);
+    let Fact::Known(record) = files.read_first_record("/proc/cpuinfo") else { return None };
+    let flags = record.lines().find_map(|line| line.strip_prefix("flags")?.split_once(':')).map(|(_, flags)| flags);
     let has = |name: &str| flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == name));
     if has("fred") {
-        return Some(
-            "with FRED, exceptions do not go through the IDT: markers alone can run; boot with fred=off",
-        );
+        return Some("with FRED, exceptions do not go through the IDT: markers alone can run; boot with fred=off");
     }
     let encrypted = has("tdx_guest") || has("hypervisor") && (has("sev_es") || has("sev_snp"));
-    encrypted.then_some(
-        "in an SEV-ES, SEV-SNP or TDX guest ordinary instructions raise exceptions for the guest's kernel",
-    )
+    encrypted
+        .then_some("in an SEV-ES, SEV-SNP or TDX guest ordinary instructions raise exceptions for the guest's kernel")
 }
 
 // linux/capability.h
@@ -185,16 +177,16 @@ const CAP_SYS_MODULE: u64 = 1 << 16;
 const CAP_SYS_RAWIO: u64 = 1 << 17;
 
 /// Whether this process has all of these capabilities.
-fn right(files: &Files, capabilities: u64) -> Fact<Right> {
-    files.text("/proc/self/status").and_then(|status| {
+fn read_right(files: &SystemFiles, capabilities: u64) -> Fact<CapabilityRight> {
+    files.read_text("/proc/self/status").and_then(|status| {
         let set = |name: &str| {
             let digits = status.lines().find_map(|line| line.strip_prefix(name))?;
             u64::from_str_radix(digits.trim(), 16).ok()
         };
         match (set("CapEff:"), set("CapBnd:")) {
-            (Some(held), _) if held & capabilities == capabilities => Fact::Known(Right::Held),
-            (Some(_), Some(bound)) if bound & capabilities == capabilities => Fact::Known(Right::AsRoot),
-            (Some(_), Some(_)) => Fact::Known(Right::Never),
+            (Some(held), _) if held & capabilities == capabilities => Fact::Known(CapabilityRight::Held),
+            (Some(_), Some(bound)) if bound & capabilities == capabilities => Fact::Known(CapabilityRight::AsRoot),
+            (Some(_), Some(_)) => Fact::Known(CapabilityRight::Never),
             _ => Fact::unknown("/proc/self/status names no capabilities"),
         }
     })

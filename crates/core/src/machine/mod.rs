@@ -6,30 +6,30 @@
 //! without CPUID leaves), which is a [`Fact`] with a reason.
 
 pub mod cache;
-pub mod calibrate;
 pub(crate) mod cgroup;
 pub mod core_series;
 pub mod core_study;
 pub mod counters;
-pub mod cpu;
+pub mod cpuid_leaves;
 pub mod fact;
 mod feature_table;
 pub mod features;
 pub mod finding;
-pub mod given;
+pub mod free_memory;
 pub(crate) mod kernel_log;
 pub mod kernel_module;
-pub mod leaves;
-pub mod memory;
+pub mod machine_parameters;
 pub(crate) mod microarch;
 pub mod noise;
 pub(crate) mod power;
+pub mod processor;
 pub mod step_at_clocks;
 pub mod synchrony;
+pub mod timing_costs;
 pub mod topology;
-pub mod translation;
-pub mod traps;
+pub mod translation_buffer;
 pub mod tsc;
+pub mod tsc_calibration;
 pub mod tsc_read;
 pub mod tsc_step;
 pub mod tsc_study;
@@ -38,22 +38,22 @@ mod vendor;
 use serde::Serialize;
 
 use crate::error::Unavailable;
-use cpu::{Cpu, Hypervisor};
-use fact::{Fact, Files};
-use features::Features;
+use cpuid_leaves::CpuidLeaves;
+use fact::{Fact, SystemFiles};
+use features::CpuFeatures;
 use kernel_module::KernelModule;
-use leaves::Leaves;
-use power::Power;
-use topology::{Topology, numa_node, siblings};
+use power::PowerSettings;
+use processor::{Hypervisor, Processor};
+use topology::{Topology, read_numa_node, read_siblings};
 use tsc::TscFacts;
 
 /// All that is known about the machine without an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
     /// The processor.
-    pub cpu: Cpu,
+    pub cpu: Processor,
     /// Instruction-set features that this process can use.
-    pub features: Features,
+    pub features: CpuFeatures,
     /// The time stamp counter.
     pub tsc: TscFacts,
     /// The CPUs.
@@ -70,14 +70,14 @@ pub struct Machine {
     /// The tightest CPU quota of this process's control groups, in CPUs; the value is `None` without one.
     pub quota: Fact<Option<f64>>,
     /// CPUID as it was read.
-    pub cpuid: Leaves,
+    pub cpuid: CpuidLeaves,
     /// Where its `/proc` and `/sys` are read from.
     #[serde(skip)]
-    pub files: Files,
+    pub files: SystemFiles,
 }
 
 /// The kernel's version.
-pub fn release() -> String {
+pub fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
@@ -91,22 +91,22 @@ pub struct CpuFacts {
     /// Its NUMA node.
     pub node: Fact<u32>,
     /// Its power management.
-    pub power: Power,
+    pub power: PowerSettings,
 }
 
 impl CpuFacts {
     /// Reads the facts of `cpu` from `/sys`.
-    pub fn detect(files: &Files, cpu: u32) -> CpuFacts {
-        let power = Power::detect(files, cpu);
-        CpuFacts { cpu, siblings: siblings(files, cpu), node: numa_node(files, cpu), power }
+    pub fn detect(files: &SystemFiles, cpu: u32) -> CpuFacts {
+        let power = PowerSettings::detect(files, cpu);
+        CpuFacts { cpu, siblings: read_siblings(files, cpu), node: read_numa_node(files, cpu), power }
     }
 }
 
 impl Machine {
     /// Reads everything that takes no experiment; about a third of a millisecond. The target is the default CPU.
     pub fn detect() -> Machine {
-        let cpuid = Leaves::read();
-        let machine = Machine::from_sources(cpuid, &Files::system());
+        let cpuid = CpuidLeaves::read();
+        let machine = Machine::from_sources(cpuid, &SystemFiles::system());
         match &machine.target {
             Some(target) if machine.cpu.hybrid => Machine::detect_on(target.cpu).unwrap_or(machine),
             _ => machine,
@@ -115,11 +115,11 @@ impl Machine {
 
     /// The same with `cpu` as the target.
     pub fn detect_on(cpu: u32) -> Result<Machine, Unavailable> {
-        let files = Files::system();
-        let cpuid = Leaves::read_on(cpu).map_err(|why| {
-            let allowed = topology::allowed_cpus();
+        let files = SystemFiles::system();
+        let cpuid = CpuidLeaves::read_on(cpu).map_err(|why| {
+            let allowed = topology::read_allowed_cpus();
             let choice = match allowed.known() {
-                Some(cpus) => format!("choose one of the allowed CPUs, {}", topology::cpu_list(cpus)),
+                Some(cpus) => format!("choose one of the allowed CPUs, {}", topology::format_cpu_list(cpus)),
                 None => "choose one of the allowed CPUs".to_string(),
             };
             let remedy = format!("{choice}, or widen the set with taskset or the container's cpuset");
@@ -130,18 +130,18 @@ impl Machine {
 
     /// The same from a CPUID table and a folder of files. What only the running kernel can answer (affinity,
     /// XCR0, `prctl`) is still asked of it.
-    pub(crate) fn from_sources(cpuid: Leaves, files: &Files) -> Machine {
-        let cpu = Cpu::detect(&cpuid, files);
-        let features = Features::detect(&cpuid, &cpu, files);
+    pub(crate) fn from_sources(cpuid: CpuidLeaves, files: &SystemFiles) -> Machine {
+        let cpu = Processor::detect(&cpuid, files);
+        let features = CpuFeatures::detect(&cpuid, &cpu, files);
         let topology = Topology::detect(&cpuid, files);
-        let kernel = release();
+        let kernel = kernel_release();
         Machine {
             tsc: TscFacts::detect(&cpuid, &cpu, &features, files),
             hypervisor: Hypervisor::detect(&cpuid),
             kernel_module: KernelModule::detect(files, &kernel),
             kernel,
             target: topology.default_cpu().map(|cpu| CpuFacts::detect(files, cpu)),
-            quota: cgroup::quota(files),
+            quota: cgroup::read_quota(files),
             cpu,
             features,
             topology,
@@ -162,7 +162,7 @@ impl Machine {
 
     /// The allowed CPUs beside the target, the first `most` and the rest: those that the kernel takes for
     /// siblings, then the nearest numbers.
-    pub fn neighbours(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
+    pub fn other_cpus(&self, most: usize) -> Fact<(Vec<u32>, Vec<u32>)> {
         let Some(target) = &self.target else { return Fact::unknown("no CPU is known to be allowed") };
         self.topology.allowed.clone().map(|allowed| {
             let believed = |cpu: &u32| target.siblings.known().is_some_and(|cpus| cpus.contains(cpu));
@@ -180,17 +180,17 @@ mod tests {
 
     #[test]
     fn detects_without_any_file() {
-        let machine = Machine::from_sources(Leaves::read(), &Files::below("/nonexistent"));
+        let machine = Machine::from_sources(CpuidLeaves::read(), &SystemFiles::rooted_at("/nonexistent"));
         assert!(machine.target.is_some());
         assert!(machine.tsc.clocksource.why().is_some() && machine.quota.why().is_some());
-        let silent = |source: &tsc::Source| source.rate.known().is_some() != source.rate.why().is_some();
+        let silent = |source: &tsc::RateSource| source.rate.known().is_some() != source.rate.why().is_some();
         assert!(machine.tsc.sources.iter().all(silent));
     }
 
     #[test]
     fn detects_without_cpuid() {
-        let machine = Machine::from_sources(Leaves::default(), &Files::below("/nonexistent"));
-        assert_eq!(machine.features.usable().count(), 0);
+        let machine = Machine::from_sources(CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"));
+        assert_eq!(machine.features.list_usable().count(), 0);
         assert!(machine.hypervisor.is_none() && !machine.tsc.invariant);
     }
 
@@ -208,7 +208,7 @@ mod tests {
         machine.topology.allowed = Fact::Known(vec![0, 1, 2, 3, 7]);
         if let Some(target) = &mut machine.target {
             (target.cpu, target.siblings) = (2, Fact::Known(vec![7]));
-            assert_eq!(machine.neighbours(3), Fact::Known((vec![7, 1, 3], vec![0])));
+            assert_eq!(machine.other_cpus(3), Fact::Known((vec![7, 1, 3], vec![0])));
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
             worked
         });
         if !worked.join().unwrap() {
-            cyclescope_skipped::skipped("the system can't forbid the instruction");
+            cyclescope_skipped::report_skipped("the system can't forbid the instruction");
         }
     }
 
@@ -233,11 +233,11 @@ mod tests {
         in_thread_with(forbid, || {
             let machine = Machine::detect();
             assert!(machine.tsc.disabled.is_some());
-            let counters = counters::Counters::detect(&machine.features, &Files::system());
+            let counters = counters::CounterFacts::detect(&machine.features, &SystemFiles::system());
             let budget = std::time::Duration::from_millis(1);
             let refused = tsc_study::TscStudy::measure(&machine, &counters, budget).unwrap_err();
             assert_eq!(refused.what, "the time stamp counter");
-            assert!(synchrony::measure(&machine, None, budget).why().is_some());
+            assert!(synchrony::measure_synchrony(&machine, None, budget).why().is_some());
         });
     }
 
@@ -248,8 +248,8 @@ mod tests {
         let forbid = || unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, 0) == 0 };
         in_thread_with(forbid, || {
             let machine = Machine::detect();
-            assert!(machine.cpuid.is_empty() && machine.features.usable().count() == 0);
-            assert!(traps::Traps::measure(&machine.tsc, &machine.features).unwrap().cpuid.why().is_some());
+            assert!(machine.cpuid.is_empty() && machine.features.list_usable().count() == 0);
+            assert!(timing_costs::TimingCosts::measure(&machine.tsc, &machine.features).unwrap().cpuid.why().is_some());
         });
     }
 

@@ -1,14 +1,14 @@
 //! External disturbances of a measurement: stolen time, interrupts, other tasks, quotas.
 //!
-//! Take a [`Noise`] before and one after; their difference shows what happened between.
+//! Take a [`NoiseCounts`] before and one after; their difference shows what happened between.
 
 use serde::Serialize;
 
-use super::fact::{Fact, Files};
+use super::fact::{Fact, SystemFiles};
 
 /// Counts since boot, at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Noise {
+pub struct NoiseCounts {
     /// The CPU that they are for.
     pub cpu: u32,
     /// Time that the hypervisor gave to others, in clock ticks of 1/100 s (`/proc/stat`, proc(5)).
@@ -40,47 +40,47 @@ pub struct NoiseBetween {
     pub throttled: Fact<u64>,
 }
 
-impl Noise {
+impl NoiseCounts {
     /// Reads the counts for `cpu`; the thread's own switches belong to the calling thread.
-    pub fn read(files: &Files, cpu: u32) -> Noise {
-        let stat = files.text("/proc/stat");
+    pub fn read(files: &SystemFiles, cpu: u32) -> NoiseCounts {
+        let stat = files.read_text("/proc/stat");
         let from_stat = |parse: &dyn Fn(&str) -> Option<u64>, what: &str| match &stat {
             Fact::Unknown(why) => Fact::unknown(why.clone()),
             Fact::Known(text) => {
                 parse(text).map_or_else(|| Fact::unknown(format!("/proc/stat has no {what}")), Fact::Known)
             }
         };
-        Noise {
+        NoiseCounts {
             cpu,
             steal: from_stat(&|text| parse_steal(text, cpu), "steal time of this CPU"),
-            switches: from_stat(&|text| field_after(text, "ctxt"), "context switches"),
-            interrupts: files.text("/proc/interrupts").and_then(|text| {
+            switches: from_stat(&|text| parse_first_number(text, "ctxt"), "context switches"),
+            interrupts: files.read_text("/proc/interrupts").and_then(|text| {
                 parse_interrupts(&text, cpu)
                     .map_or_else(|| Fact::unknown("/proc/interrupts has no column for this CPU"), Fact::Known)
             }),
-            preempted: preempted(),
-            load: files.text("/proc/loadavg").and_then(|text| {
+            preempted: read_preemptions(),
+            load: files.read_text("/proc/loadavg").and_then(|text| {
                 let first = text.split_whitespace().next().and_then(|word| word.parse().ok());
                 first.map_or_else(|| Fact::unknown("/proc/loadavg contains no number"), Fact::Known)
             }),
-            throttled: super::cgroup::throttled(files),
+            throttled: super::cgroup::read_throttle_count(files),
         }
     }
 
     /// Disturbances since `earlier`.
-    pub fn since(&self, earlier: &Noise) -> NoiseBetween {
+    pub fn since(&self, earlier: &NoiseCounts) -> NoiseBetween {
         NoiseBetween {
-            steal: difference(&self.steal, &earlier.steal),
-            interrupts: difference(&self.interrupts, &earlier.interrupts),
-            switches: difference(&self.switches, &earlier.switches),
-            preempted: difference(&self.preempted, &earlier.preempted),
-            throttled: difference(&self.throttled, &earlier.throttled),
+            steal: count_difference(&self.steal, &earlier.steal),
+            interrupts: count_difference(&self.interrupts, &earlier.interrupts),
+            switches: count_difference(&self.switches, &earlier.switches),
+            preempted: count_difference(&self.preempted, &earlier.preempted),
+            throttled: count_difference(&self.throttled, &earlier.throttled),
         }
     }
 }
 
 /// Steal counts can go back a little (Documentation/filesystems/proc.rst), which reads as nothing.
-fn difference(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
+fn count_difference(later: &Fact<u64>, earlier: &Fact<u64>) -> Fact<u64> {
     match (later, earlier) {
         (Fact::Known(later), Fact::Known(earlier)) => Fact::Known(later.saturating_sub(*earlier)),
         (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::unknown(why.clone()),
@@ -94,7 +94,7 @@ fn parse_steal(stat: &str, cpu: u32) -> Option<u64> {
     line.split_whitespace().nth(8)?.parse().ok()
 }
 
-fn field_after(text: &str, name: &str) -> Option<u64> {
+fn parse_first_number(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
@@ -108,7 +108,7 @@ fn parse_interrupts(text: &str, cpu: u32) -> Option<u64> {
     Some(lines.filter_map(count).sum())
 }
 
-fn preempted() -> Fact<u64> {
+fn read_preemptions() -> Fact<u64> {
     // SAFETY: all-zero is a valid rusage, which the call fills.
     let (result, usage) = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
@@ -119,7 +119,7 @@ fn preempted() -> Fact<u64> {
 
 /// Number of threads that run or are ready on `cpu` now, without those of this process and its children, as far as
 /// `/proc` shows other processes (a container shows its own). Takes about 10 µs for each process.
-pub fn runnable_on(files: &Files, cpu: u32) -> Fact<u32> {
+pub fn count_runnable(files: &SystemFiles, cpu: u32) -> Fact<u32> {
     let own = std::process::id();
     let entries = match std::fs::read_dir(files.path("/proc")) {
         Ok(entries) => entries,
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(parse_steal(STAT, 0), Some(2));
         assert_eq!(parse_steal(STAT, 10), Some(9));
         assert_eq!(parse_steal(STAT, 1), None);
-        assert_eq!(field_after(STAT, "ctxt"), Some(242_900));
+        assert_eq!(parse_first_number(STAT, "ctxt"), Some(242_900));
     }
 
     #[test]
@@ -178,7 +178,8 @@ mod tests {
 
     #[test]
     fn runnable_tasks_with_any_name() {
-        let rest = "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 3 0";
+        let rest =
+            "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 3 0";
         assert_eq!(parse_runnable(&format!("77 (a) R (b) R {rest}")), Some((1, 3)));
         assert_eq!(parse_runnable(&format!("77 (sleeper) S {rest}")), None);
         assert_eq!(parse_runnable(""), None);
@@ -186,11 +187,11 @@ mod tests {
 
     #[test]
     fn differences_of_this_machine() {
-        let files = Files::system();
-        let before = Noise::read(&files, 0);
-        let between = Noise::read(&files, 0).since(&before);
+        let files = SystemFiles::system();
+        let before = NoiseCounts::read(&files, 0);
+        let between = NoiseCounts::read(&files, 0).since(&before);
         assert!(between.preempted.known().is_some());
-        let nothing = Noise::read(&Files::below("/nonexistent"), 0);
+        let nothing = NoiseCounts::read(&SystemFiles::rooted_at("/nonexistent"), 0);
         assert!(nothing.since(&before).steal.why().is_some() && nothing.load.why().is_some());
     }
 }

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::fact::{Fact, Files};
+use super::fact::{Fact, SystemFiles};
 
 /// What the kernel does to the clock of one CPU, and to memory.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Power {
+pub struct PowerSettings {
     /// The frequency governor, such as `performance` or `schedutil`.
     pub governor: Fact<String>,
     /// The driver below it, such as `intel_pstate`.
@@ -25,25 +25,25 @@ pub struct Power {
 const NO_TURBO: &str = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 const BOOST: &str = "/sys/devices/system/cpu/cpufreq/boost";
 
-impl Power {
+impl PowerSettings {
     /// Reads the state of `cpu` (Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst; mm/transhuge.rst).
-    pub(crate) fn detect(files: &Files, cpu: u32) -> Power {
-        let policy = |name: &str| files.text(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"));
-        let no_turbo = files.number::<u32>(NO_TURBO).map(|off| off == 0);
-        let boost = files.number::<u32>(BOOST).map(|on| on == 1);
+    pub(crate) fn detect(files: &SystemFiles, cpu: u32) -> PowerSettings {
+        let policy = |name: &str| files.read_text(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"));
+        let no_turbo = files.read_number::<u32>(NO_TURBO).map(|off| off == 0);
+        let boost = files.read_number::<u32>(BOOST).map(|on| on == 1);
         let turbo_switch = match (&no_turbo, &boost) {
             (Fact::Known(_), _) => Some((NO_TURBO, "1")),
             (_, Fact::Known(_)) => Some((BOOST, "0")),
             _ => None,
         };
-        Power {
+        PowerSettings {
             governor: policy("scaling_governor"),
             driver: policy("scaling_driver"),
             preference: policy("energy_performance_preference"),
             turbo: no_turbo.or_else(|| boost),
             turbo_switch,
             huge_pages: files
-                .text("/sys/kernel/mm/transparent_hugepage/enabled")
+                .read_text("/sys/kernel/mm/transparent_hugepage/enabled")
                 .and_then(|text| Fact::from(parse_selected(&text))),
         }
     }
@@ -76,7 +76,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let read = || Power::detect(&Files::below(&root), 3);
+        let read = || PowerSettings::detect(&SystemFiles::rooted_at(&root), 3);
         assert!(read().turbo.why().is_some() && read().turbo_switch.is_none());
         file(BOOST, "1\n");
         file("/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", "schedutil\n");

@@ -24,19 +24,19 @@ pub struct StepAtClocks {
 }
 
 /// The core clock must have moved by this share: a duration of several hundred steps would be some steps off its multiple.
-const MOVED: f64 = 0.01;
+const LEAST_CLOCK_MOVE: f64 = 0.01;
 /// The part of the range of clocks that counts as slowest, and as fastest.
-const END: f64 = 0.25;
+const END_SHARE: f64 = 0.25;
 /// Durations of each at least.
-const DURATIONS_LEAST: usize = 100;
+const FEWEST_DURATIONS: usize = 100;
 /// Multiples of a step are this frequent at least, with the readings that are one tick beside.
-const MOSTLY: f64 = 0.8;
+const STEADY_SHARE: f64 = 0.8;
 /// From this step on a tick beside a multiple counts as one: RDTSC is off by one in a tenth of its readings.
-const WIDE: f64 = 8.0;
+const WIDE_STEP_TICKS: f64 = 8.0;
 
 impl StepAtClocks {
     /// Why a step of this many ticks can't be tested at all.
-    pub fn can_be_tested(step: f64) -> Result<(), String> {
+    pub fn check_testable(step: f64) -> Result<(), String> {
         if step <= 1.0 {
             return Err("the TSC counts single ticks".to_string());
         }
@@ -48,35 +48,35 @@ impl StepAtClocks {
 
     /// From looks at a clock that changed: raw units a core cycle, and durations in raw units. `extremes` are the least and the
     /// most raw units a core cycle.
-    pub fn of(looks: &[(f64, Vec<f64>)], step: f64, extremes: [f64; 2]) -> Result<StepAtClocks, String> {
+    pub fn from_samples(looks: &[(f64, Vec<f64>)], step: f64, extremes: [f64; 2]) -> Result<StepAtClocks, String> {
         let [fastest, slowest] = extremes;
-        StepAtClocks::can_be_tested(step)?;
+        StepAtClocks::check_testable(step)?;
         let moved = slowest / fastest - 1.0;
-        if moved < MOVED {
+        if moved < LEAST_CLOCK_MOVE {
             return Err(format!("the core clock moved by {:.2} %", 100.0 * moved));
         }
-        let margin = END * (slowest - fastest);
-        let slow = durations(looks, |rate| rate >= slowest - margin);
-        let fast = durations(looks, |rate| rate <= fastest + margin);
-        if slow.len().min(fast.len()) < DURATIONS_LEAST {
+        let margin = END_SHARE * (slowest - fastest);
+        let slow = select_durations(looks, |rate| rate >= slowest - margin);
+        let fast = select_durations(looks, |rate| rate <= fastest + margin);
+        if slow.len().min(fast.len()) < FEWEST_DURATIONS {
             return Err("too few durations were undisturbed at the slowest or the fastest clock".to_string());
         }
-        let on_lattice = [&slow, &fast].map(|durations| on_lattice(durations, step));
-        let steady = on_lattice.iter().all(|share| *share >= MOSTLY);
-        if !steady && on_lattice.iter().all(|share| *share < MOSTLY) {
+        let on_lattice = [&slow, &fast].map(|durations| lattice_share(durations, step));
+        let steady = on_lattice.iter().all(|share| *share >= STEADY_SHARE);
+        if !steady && on_lattice.iter().all(|share| *share < STEADY_SHARE) {
             return Err("durations are multiples of the step at no clock".to_string());
         }
         Ok(StepAtClocks { moved, ticks: step, on_lattice, durations: [slow.len(), fast.len()], steady })
     }
 }
 
-fn durations(looks: &[(f64, Vec<f64>)], wanted: impl Fn(f64) -> bool) -> Vec<f64> {
+fn select_durations(looks: &[(f64, Vec<f64>)], wanted: impl Fn(f64) -> bool) -> Vec<f64> {
     let looks = looks.iter().filter(|(rate, _)| wanted(*rate));
     looks.flat_map(|(_, durations)| durations).copied().filter(|duration| duration.is_finite()).collect()
 }
 
-fn on_lattice(durations: &[f64], step: f64) -> f64 {
-    let beside = if step >= WIDE { 1.0 } else { 0.0 };
+fn lattice_share(durations: &[f64], step: f64) -> f64 {
+    let beside = if step >= WIDE_STEP_TICKS { 1.0 } else { 0.0 };
     let distance = |duration: &f64| (duration - (duration / step).round() * step).abs();
     let on = durations.iter().filter(|duration| distance(duration) <= beside).count();
     on as f64 / durations.len() as f64
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn tested(rates: [f64; 2], steps: [f64; 2]) -> Result<StepAtClocks, String> {
-        StepAtClocks::of(&looks(rates, steps), 26.0, rates)
+        StepAtClocks::from_samples(&looks(rates, steps), 26.0, rates)
     }
 
     #[test]
@@ -106,10 +106,7 @@ mod tests {
         let steady = tested([0.60, 0.62], [26.0, 26.0]).unwrap();
         assert!(steady.steady && steady.on_lattice == [1.0, 1.0] && steady.durations == [200, 200]);
         let follows = tested([0.60, 0.62], [26.0, 26.0 * 0.62 / 0.60]).unwrap();
-        assert!(
-            !follows.steady && follows.on_lattice[0] < 0.5 && follows.on_lattice[1] == 1.0,
-            "{follows:?}"
-        );
+        assert!(!follows.steady && follows.on_lattice[0] < 0.5 && follows.on_lattice[1] == 1.0, "{follows:?}");
     }
 
     #[test]
@@ -117,7 +114,7 @@ mod tests {
         assert!(tested([0.60, 0.603], [26.0, 26.0]).unwrap_err().contains("moved by 0.50 %"));
         let looks = looks([0.60, 0.62], [26.0, 26.0]);
         for (step, why) in [(1.0, "single"), (25.5, "whole"), (31.0, "no clock")] {
-            let refused = StepAtClocks::of(&looks, step, [0.60, 0.62]).unwrap_err();
+            let refused = StepAtClocks::from_samples(&looks, step, [0.60, 0.62]).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
     }

@@ -11,7 +11,7 @@
 
 pub(crate) mod bounds;
 mod pingpong;
-mod pinned;
+mod pinned_jobs;
 #[cfg(test)]
 mod tests;
 
@@ -23,11 +23,11 @@ use super::Machine;
 use super::fact::Fact;
 use super::tsc_read::TscRead;
 use super::tsc_step::measure_step;
-use bounds::{Comparison, Exchange, compare};
+use bounds::{TscComparison, TscExchange, compare_exchanges};
 
 /// The TSCs of other CPUs compared with that of the target CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Synchrony {
+pub struct TscSynchrony {
     /// The target CPU, A of all comparisons.
     pub cpu: u32,
     /// Way in which both sides read the TSC; an LFENCE follows each read.
@@ -37,7 +37,7 @@ pub struct Synchrony {
     /// Whether that step is known; if not, it is the largest that can be detected.
     pub step_known: bool,
     /// The other CPUs, the nearest first.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<CpuComparison>,
     /// Allowed CPUs that were not compared.
     pub untested: Vec<u32>,
     /// Duration in seconds.
@@ -46,23 +46,23 @@ pub struct Synchrony {
 
 /// One other CPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct CpuComparison {
     /// Its number: B of the comparison.
     pub cpu: u32,
     /// Result of the exchanges; unknown where no exchange was made.
-    pub comparison: Fact<Comparison>,
+    pub comparison: Fact<TscComparison>,
     /// Blocks in which no exchange was made.
     pub lost_blocks: usize,
     /// Why the last of them was lost.
     pub why_lost: Option<String>,
 }
 
-impl Synchrony {
+impl TscSynchrony {
     /// Whether no time was seen to run backwards between any two of the CPUs; `None` where none was compared.
-    pub fn monotonic(&self) -> Option<bool> {
+    pub fn is_monotonic(&self) -> Option<bool> {
         let mut compared = self.pairs.iter().filter_map(|pair| pair.comparison.known()).peekable();
         compared.peek()?;
-        Some(compared.all(Comparison::monotonic))
+        Some(compared.all(TscComparison::is_monotonic))
     }
 }
 
@@ -70,21 +70,21 @@ impl Synchrony {
 const MOST_CPUS: usize = 8;
 /// Blocks for each CPU. Fewer than 8 would leave drift to chance, and each should last longer than what a busy
 /// CPU's scheduler makes a thread wait.
-const BLOCKS: std::ops::RangeInclusive<u128> = 8..=16;
+const BLOCKS_PER_CPU: std::ops::RangeInclusive<u128> = 8..=16;
 const BLOCK_TIME: Duration = Duration::from_millis(10);
 /// Exchanges in a block, which take one or two milliseconds: enough to meet some fast ones.
-const EXCHANGES: usize = 4000;
+const BLOCK_EXCHANGES: usize = 4000;
 /// Pairs of reads that show the step, within a few milliseconds.
 const STEP_PAIRS: usize = 30_000;
 /// Assumed step where it is not known: the largest that can be detected ([`super::tsc_step`]).
-const STEP_MOST: f64 = 100.0;
+const LARGEST_STEP: f64 = 100.0;
 
 /// Way in which the exchanges read the TSC: after the message before it.
-pub fn reading(machine: &Machine) -> Fact<TscRead> {
-    if machine.features.lfence().known().is_some() {
+pub fn choose_reading(machine: &Machine) -> Fact<TscRead> {
+    if machine.features.lfence_order().known().is_some() {
         return Fact::Known(TscRead::LfenceRdtsc);
     }
-    if machine.features.rdtscp() {
+    if machine.features.has_rdtscp() {
         return Fact::Known(TscRead::Rdtscp);
     }
     Fact::unknown("no read of the TSC waits for a message: LFENCE isn't known to, and there is no RDTSCP")
@@ -93,14 +93,14 @@ pub fn reading(machine: &Machine) -> Fact<TscRead> {
 /// Compares the target CPU's TSC with those of at most eight other allowed CPUs within `time`; 0.3 to 2 s are
 /// good, and drift is bounded the tighter the longer it takes.
 ///
-/// `step` is that of [`reading`] in ticks, if it is known from [`super::tsc_study::TscStudy::step`]; else it is
+/// `step` is that of [`choose_reading`] in ticks, if it is known from [`super::tsc_study::TscStudy::find_step`]; else it is
 /// measured. The calling thread's affinity stays as it is.
-pub fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Synchrony> {
+pub fn measure_synchrony(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<TscSynchrony> {
     // Where the TSC is forbidden, so is the system's clock: nothing is timed before this.
-    if let Err(refused) = machine.tsc.require_here() {
+    if let Err(refused) = machine.tsc.require_readable() {
         return Fact::unknown(refused.why);
     }
-    let (reading, cpus, untested) = match (reading(machine), machine.neighbours(MOST_CPUS)) {
+    let (reading, cpus, untested) = match (choose_reading(machine), machine.other_cpus(MOST_CPUS)) {
         (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => return Fact::Unknown(why),
         (Fact::Known(reading), Fact::Known((cpus, rest))) => (reading, cpus, rest),
     };
@@ -109,17 +109,17 @@ pub fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Syn
         return Fact::unknown("this process may use one CPU only");
     }
     let started = Instant::now();
-    let known = step.or_else(|| step_on(target.cpu, reading, started + time / 4));
-    let step = known.unwrap_or(STEP_MOST);
-    let mut logs: Vec<Log> = cpus.iter().map(|&cpu| Log { cpu, ..Log::default() }).collect();
+    let known = step.or_else(|| measure_step_on(target.cpu, reading, started + time / 4));
+    let step = known.unwrap_or(LARGEST_STEP);
+    let mut logs: Vec<ExchangeLog> = cpus.iter().map(|&cpu| ExchangeLog { cpu, ..ExchangeLog::default() }).collect();
     // SAFETY: `require` has made sure that the TSC can be read, and `reading` that this way exists.
     unsafe { exchange_all(target.cpu, reading, &mut logs, time.saturating_sub(started.elapsed())) };
-    Fact::Known(Synchrony {
+    Fact::Known(TscSynchrony {
         cpu: target.cpu,
         reading,
         step_ticks: step,
         step_known: known.is_some(),
-        pairs: logs.into_iter().map(|log| log.pair(step)).collect(),
+        pairs: logs.into_iter().map(|log| log.into_comparison(step)).collect(),
         untested,
         seconds: started.elapsed().as_secs_f64(),
     })
@@ -127,21 +127,21 @@ pub fn measure(machine: &Machine, step: Option<f64>, time: Duration) -> Fact<Syn
 
 /// The blocks with one CPU.
 #[derive(Default)]
-struct Log {
+struct ExchangeLog {
     cpu: u32,
-    blocks: Vec<Vec<Exchange>>,
+    blocks: Vec<Vec<TscExchange>>,
     lost: usize,
     why: Option<String>,
 }
 
-impl Log {
-    fn pair(self, step: f64) -> Pair {
-        let comparison = match (compare(&self.blocks, step), &self.why) {
+impl ExchangeLog {
+    fn into_comparison(self, step: f64) -> CpuComparison {
+        let comparison = match (compare_exchanges(&self.blocks, step), &self.why) {
             (Fact::Unknown(_), Some(why)) => Fact::unknown(why.clone()),
             (Fact::Unknown(_), None) => Fact::unknown("there was no time for it"),
             (known, _) => known,
         };
-        Pair { cpu: self.cpu, comparison, lost_blocks: self.lost, why_lost: self.why }
+        CpuComparison { cpu: self.cpu, comparison, lost_blocks: self.lost, why_lost: self.why }
     }
 }
 
@@ -149,11 +149,11 @@ impl Log {
 ///
 /// # Safety
 /// The TSC may be read in this way by threads of this process.
-unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [Log], time: Duration) {
+unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [ExchangeLog], time: Duration) {
     let started = Instant::now();
     let count = logs.len() as u32;
     let fitting = time.as_nanos() / (BLOCK_TIME * count).as_nanos();
-    let rounds = fitting.clamp(*BLOCKS.start(), *BLOCKS.end()) as u32;
+    let rounds = fitting.clamp(*BLOCKS_PER_CPU.start(), *BLOCKS_PER_CPU.end()) as u32;
     let share = |of: u32| started + time * of / (rounds * count);
     for round in 0..rounds {
         std::thread::sleep(share(round * count).saturating_duration_since(Instant::now()));
@@ -167,7 +167,7 @@ unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [Log], time: Du
                 continue;
             }
             // SAFETY: the caller answers for it.
-            match unsafe { pingpong::exchange([target, log.cpu], reading, EXCHANGES, until) } {
+            match unsafe { pingpong::exchange_readings([target, log.cpu], reading, BLOCK_EXCHANGES, until) } {
                 Ok(exchanges) => log.blocks.push(exchanges),
                 Err(why) => {
                     log.lost += 1;
@@ -179,9 +179,9 @@ unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [Log], time: Du
 }
 
 /// The step as the target sees it.
-fn step_on(cpu: u32, reading: TscRead, until: Instant) -> Option<f64> {
+fn measure_step_on(cpu: u32, reading: TscRead, until: Instant) -> Option<f64> {
     // SAFETY: only called after `TscFacts::require`, and with a reading that exists.
-    let job: pinned::Job<_> = Box::new(move |_| unsafe { measure_step(reading, STEP_PAIRS) });
-    let found = pinned::on_cpus(vec![(cpu, job)], until).ok()?;
+    let job: pinned_jobs::PinnedJob<_> = Box::new(move |_| unsafe { measure_step(reading, STEP_PAIRS) });
+    let found = pinned_jobs::run_on_cpus(vec![(cpu, job)], until).ok()?;
     found[0].known().map(|step| step.ticks)
 }

@@ -4,10 +4,10 @@
 
 use serde::Serialize;
 
-use super::cache::{Cache, caches};
-use super::cpu::{CoreType, core_type};
-use super::fact::{Fact, Files};
-use super::leaves::{Leaves, Register, on_cpu};
+use super::cache::{Cache, read_caches};
+use super::cpuid_leaves::{CpuidLeaves, CpuidRegister, run_on_cpu};
+use super::fact::{Fact, SystemFiles};
+use super::processor::{CoreType, parse_core_type};
 
 /// CPUs and how they hang together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,12 +31,12 @@ pub struct Topology {
 
 impl Topology {
     /// Reads `/sys` and asks for the process's affinity.
-    pub(crate) fn detect(leaves: &Leaves, files: &Files) -> Topology {
-        let list = |path: &str| files.text(path).and_then(|text| Fact::from(parse_cpu_list(&text)));
-        let allowed = allowed_cpus();
-        let hybrid = leaves.bit(7, 0, Register::Edx, 15);
+    pub(crate) fn detect(leaves: &CpuidLeaves, files: &SystemFiles) -> Topology {
+        let list = |path: &str| files.read_text(path).and_then(|text| Fact::from(parse_cpu_list(&text)));
+        let allowed = read_allowed_cpus();
+        let hybrid = leaves.has_bit(7, 0, CpuidRegister::Edx, 15);
         let efficient = if hybrid {
-            list("/sys/bus/event_source/devices/cpu_atom/cpus").or_else(|| efficient_cpus(&allowed))
+            list("/sys/bus/event_source/devices/cpu_atom/cpus").or_else(|| find_efficient_cpus(&allowed))
         } else {
             Fact::Known(Vec::new())
         };
@@ -46,8 +46,8 @@ impl Topology {
             isolated: list("/sys/devices/system/cpu/isolated"),
             tickless: list("/sys/devices/system/cpu/nohz_full"),
             efficient,
-            smt: files.text("/sys/devices/system/cpu/smt/control"),
-            caches: caches(leaves),
+            smt: files.read_text("/sys/devices/system/cpu/smt/control"),
+            caches: read_caches(leaves),
         }
     }
 
@@ -64,20 +64,20 @@ impl Topology {
 }
 
 /// The other CPUs that share a core with `cpu`, as the kernel believes.
-pub(crate) fn siblings(files: &Files, cpu: u32) -> Fact<Vec<u32>> {
+pub(crate) fn read_siblings(files: &SystemFiles, cpu: u32) -> Fact<Vec<u32>> {
     files
-        .text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+        .read_text(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
         .and_then(|text| Fact::from(parse_cpu_list(&text)))
         .map(|cpus| cpus.into_iter().filter(|&other| other != cpu).collect())
 }
 
 /// The NUMA node that `cpu` belongs to.
-pub(crate) fn numa_node(files: &Files, cpu: u32) -> Fact<u32> {
+pub(crate) fn read_numa_node(files: &SystemFiles, cpu: u32) -> Fact<u32> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
     let node = std::fs::read_dir(files.path(&folder)).ok().and_then(|entries| {
-        entries.flatten().find_map(|entry| {
-            entry.file_name().to_str().and_then(|name| name.strip_prefix("node")?.parse().ok())
-        })
+        entries
+            .flatten()
+            .find_map(|entry| entry.file_name().to_str().and_then(|name| name.strip_prefix("node")?.parse().ok()))
     });
     node.map_or_else(|| Fact::unknown(format!("{folder} names no node")), Fact::Known)
 }
@@ -106,7 +106,7 @@ pub(crate) fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
 }
 
 /// A list in the kernel's format; the CPUs are in ascending order.
-pub fn cpu_list(cpus: &[u32]) -> String {
+pub fn format_cpu_list(cpus: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
         match parts.last_mut() {
@@ -125,12 +125,12 @@ pub fn cpu_list(cpus: &[u32]) -> String {
 const MOST_CPUS: u32 = 8192;
 
 /// Asks each CPU for its type.
-fn efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
+fn find_efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
     let Fact::Known(cpus) = allowed else { return allowed.clone() };
     let mut efficient = Vec::new();
     for &cpu in cpus {
-        let answer = on_cpu(cpu, || raw_cpuid::native_cpuid::cpuid_count(0x1A, 0).eax);
-        match answer.map(core_type) {
+        let answer = run_on_cpu(cpu, || raw_cpuid::native_cpuid::cpuid_count(0x1A, 0).eax);
+        match answer.map(parse_core_type) {
             Ok(Fact::Known(CoreType::Efficient)) => efficient.push(cpu),
             Ok(Fact::Known(CoreType::Performance)) => {}
             Ok(Fact::Unknown(why)) | Err(why) => return Fact::Unknown(why),
@@ -139,13 +139,12 @@ fn efficient_cpus(allowed: &Fact<Vec<u32>>) -> Fact<Vec<u32>> {
     Fact::Known(efficient)
 }
 
-pub(super) fn allowed_cpus() -> Fact<Vec<u32>> {
+pub(super) fn read_allowed_cpus() -> Fact<Vec<u32>> {
     // The kernel refuses a mask smaller than its own, so this one fits the largest.
     let mut mask = [0u64; MOST_CPUS as usize / 64];
     // SAFETY: the kernel writes at most the given number of bytes into the array.
-    let written = unsafe {
-        libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr())
-    };
+    let written =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, std::mem::size_of_val(&mask), mask.as_mut_ptr()) };
     if written < 0 {
         return Fact::unknown(format!("sched_getaffinity failed: {}", std::io::Error::last_os_error()));
     }
@@ -159,7 +158,7 @@ mod tests {
     #[test]
     fn lists_of_cpus() {
         assert_eq!(parse_cpu_list("0-3,8,10-11\n").unwrap(), [0, 1, 2, 3, 8, 10, 11]);
-        assert_eq!(cpu_list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+        assert_eq!(format_cpu_list(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
         assert_eq!(parse_cpu_list("5").unwrap(), [5]);
         assert_eq!(parse_cpu_list(" \n").unwrap(), [0u32; 0]);
         assert_eq!(parse_cpu_list("(null)").unwrap(), [0u32; 0]);
@@ -170,7 +169,7 @@ mod tests {
 
     #[test]
     fn this_process_may_run_somewhere() {
-        let topology = Topology::detect(&Leaves::read(), &Files::system());
+        let topology = Topology::detect(&CpuidLeaves::read(), &SystemFiles::system());
         let cpu = topology.default_cpu().unwrap();
         assert!(topology.allows(cpu));
         assert!(!topology.allows(MOST_CPUS));
@@ -178,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_container_without_sys_still_has_allowed_cpus() {
-        let topology = Topology::detect(&Leaves::default(), &Files::below("/nonexistent"));
+        let topology = Topology::detect(&CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"));
         assert!(topology.default_cpu().is_some());
         assert!(topology.online.why().is_some() && topology.caches.is_empty());
     }

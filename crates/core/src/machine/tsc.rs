@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cpu::{Cpu, Vendor, cpuinfo_field};
-use super::fact::{Fact, Files};
-use super::features::Features;
-use super::leaves::{Leaves, Register};
-use crate::error::{Constant, Unavailable};
+use super::cpuid_leaves::{CpuidLeaves, CpuidRegister};
+use super::fact::{Fact, SystemFiles};
+use super::features::CpuFeatures;
+use super::processor::{Processor, Vendor, cpuinfo_field};
+use crate::error::{StaticText, Unavailable};
 use crate::unit::Hertz;
 
 /// Facts about the TSC from CPUID and the kernel.
@@ -29,16 +29,16 @@ pub struct TscFacts {
     /// The kernel's clock source, such as `tsc` or `kvm-clock`.
     pub clocksource: Fact<String>,
     /// The rate from every source that needs no time to ask.
-    pub sources: Vec<Source>,
+    pub sources: Vec<RateSource>,
     /// Rate and step of a TSC that this process can't read: a simulated machine's, or a recorded one's. `None` for
     /// the TSC of the processor that this process runs on, which is measured when its rate or step is asked for.
     #[serde(skip)]
-    pub given: Option<GivenTsc>,
+    pub given: Option<TscParameters>,
 }
 
 /// Facts about a TSC that this process cannot read.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GivenTsc {
+pub struct TscParameters {
     /// Its rate.
     pub rate: Hertz,
     /// Its readings are multiples of this many ticks.
@@ -47,15 +47,15 @@ pub struct GivenTsc {
 
 /// One source's word on the rate of the TSC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct RateSource {
     /// The source, such as `cpuid 15h` or `kernel log, refined`.
     #[serde(deserialize_with = "crate::error::constant")]
-    pub name: Constant,
+    pub name: StaticText,
     /// The rate in hertz.
     pub rate: Fact<Hertz>,
 }
 
-impl Source {
+impl RateSource {
     /// The source's rate less the calibrated one, in parts per million; `None` where the source has no rate.
     pub(crate) fn ppm_above(&self, calibrated: Hertz) -> Option<f64> {
         self.rate.known().map(|rate| rate.ppm_above(calibrated))
@@ -64,8 +64,13 @@ impl Source {
 
 impl TscFacts {
     /// Asks CPUID, `prctl` and the kernel's files. Reads no TSC.
-    pub(crate) fn detect(leaves: &Leaves, cpu: &Cpu, features: &Features, files: &Files) -> TscFacts {
-        let record = files.first_record("/proc/cpuinfo");
+    pub(crate) fn detect(
+        leaves: &CpuidLeaves,
+        cpu: &Processor,
+        features: &CpuFeatures,
+        files: &SystemFiles,
+    ) -> TscFacts {
+        let record = files.read_first_record("/proc/cpuinfo");
         let flag = |name: &str| match &record {
             Fact::Known(record) => {
                 let flags = cpuinfo_field(record, "flags").unwrap_or_default();
@@ -75,19 +80,19 @@ impl TscFacts {
         };
         TscFacts {
             disabled: why_disabled(leaves),
-            invariant: features.invariant_tsc(),
+            invariant: features.has_invariant_tsc(),
             constant: flag("constant_tsc"),
             nonstop: flag("nonstop_tsc"),
             rate_was_told: flag("tsc_known_freq"),
-            adjust: leaves.bit(7, 0, Register::Ebx, 1),
-            rdtscp: features.rdtscp(),
-            clocksource: files.text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            adjust: leaves.has_bit(7, 0, CpuidRegister::Ebx, 1),
+            rdtscp: features.has_rdtscp(),
+            clocksource: files.read_text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             sources: vec![
-                Source { name: "cpuid 15h", rate: crystal_rate(leaves, cpu) },
-                Source { name: "cpuid 16h", rate: base_rate(leaves, cpu) },
-                Source { name: "hypervisor leaf", rate: hypervisor_rate(leaves) },
-                Source { name: "bogomips", rate: record.and_then(|record| bogomips_rate(&record)) },
-                Source { name: "cpufreq base", rate: cpufreq_base(files) },
+                RateSource { name: "cpuid 15h", rate: crystal_rate(leaves, cpu) },
+                RateSource { name: "cpuid 16h", rate: base_rate(leaves, cpu) },
+                RateSource { name: "hypervisor leaf", rate: hypervisor_rate(leaves) },
+                RateSource { name: "bogomips", rate: record.and_then(|record| bogomips_rate(&record)) },
+                RateSource { name: "cpufreq base", rate: cpufreq_base(files) },
             ],
             given: None,
         }
@@ -107,7 +112,7 @@ impl TscFacts {
 
     /// Fails where an experiment of this process can't read the TSC that is meant: RDTSC would fault, or it would read
     /// another machine's.
-    pub(crate) fn require_here(&self) -> Result<(), Unavailable> {
+    pub(crate) fn require_readable(&self) -> Result<(), Unavailable> {
         self.require()?;
         match self.given {
             None => Ok(()),
@@ -121,8 +126,8 @@ impl TscFacts {
 }
 
 /// A process inherits PR_TSC_SIGSEGV (CR4.TSD) from its parent; seccomp's old strict mode sets it too.
-fn why_disabled(leaves: &Leaves) -> Option<String> {
-    if !leaves.is_empty() && !leaves.bit(1, 0, Register::Edx, 4) {
+fn why_disabled(leaves: &CpuidLeaves) -> Option<String> {
+    if !leaves.is_empty() && !leaves.has_bit(1, 0, CpuidRegister::Edx, 4) {
         return Some("the processor has no TSC (CPUID 01h EDX[4])".to_string());
     }
     let mut mode: libc::c_int = 0;
@@ -134,11 +139,11 @@ fn why_disabled(leaves: &Leaves) -> Option<String> {
 
 /// CPUID 15h: TSC = crystal × EBX / EAX (SDM vol. 3B, 19.7.3). Where the crystal is left out, Linux takes
 /// it from the base frequency in 16h (arch/x86/kernel/tsc.c, native_calibrate_tsc).
-fn crystal_rate(leaves: &Leaves, cpu: &Cpu) -> Fact<Hertz> {
+fn crystal_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
     if cpu.vendor != Vendor::Intel {
         return Fact::unknown("only Intel defines this leaf");
     }
-    let Some([denominator, numerator, crystal, _]) = leaves.get(0x15, 0) else {
+    let Some([denominator, numerator, crystal, _]) = leaves.find_leaf(0x15, 0) else {
         return Fact::unknown("the processor has no such leaf");
     };
     if denominator == 0 || numerator == 0 {
@@ -151,11 +156,11 @@ fn crystal_rate(leaves: &Leaves, cpu: &Cpu) -> Fact<Hertz> {
 }
 
 /// CPUID 16h EAX: the base frequency in MHz, which the TSC's rate is rounded to.
-fn base_rate(leaves: &Leaves, cpu: &Cpu) -> Fact<Hertz> {
+fn base_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
     if cpu.vendor != Vendor::Intel {
         return Fact::unknown("only Intel defines this leaf");
     }
-    match leaves.get(0x16, 0).map(|[eax, ..]| eax & 0xFFFF) {
+    match leaves.find_leaf(0x16, 0).map(|[eax, ..]| eax & 0xFFFF) {
         None => Fact::unknown("the processor has no such leaf"),
         Some(0) => Fact::unknown("the leaf is zero"),
         Some(megahertz) => Fact::Known(Hertz(f64::from(megahertz) * 1e6)),
@@ -164,8 +169,8 @@ fn base_rate(leaves: &Leaves, cpu: &Cpu) -> Fact<Hertz> {
 
 /// Hypervisor leaf 4000_0010h EAX: the TSC's rate in kHz, VMware's convention that KVM users may set too
 /// (Linux arch/x86/kernel/cpu/vmware.c; QEMU `vmware-cpuid-freq`).
-fn hypervisor_rate(leaves: &Leaves) -> Fact<Hertz> {
-    match leaves.get(0x4000_0010, 0).map(|[eax, ..]| eax) {
+fn hypervisor_rate(leaves: &CpuidLeaves) -> Fact<Hertz> {
+    match leaves.find_leaf(0x4000_0010, 0).map(|[eax, ..]| eax) {
         None => Fact::unknown("there is no leaf 4000_0010h"),
         Some(0) => Fact::unknown("leaf 4000_0010h is zero"),
         Some(kilohertz) => Fact::Known(Hertz(f64::from(kilohertz) * 1e3)),
@@ -186,22 +191,22 @@ fn bogomips_rate(record: &str) -> Fact<Hertz> {
 }
 
 /// The base frequency that intel_pstate or amd_pstate reports, in kHz (Documentation/admin-guide/pm).
-fn cpufreq_base(files: &Files) -> Fact<Hertz> {
-    files.number("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency").map(|khz: f64| Hertz(khz * 1e3))
+fn cpufreq_base(files: &SystemFiles) -> Fact<Hertz> {
+    files.read_number("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency").map(|khz: f64| Hertz(khz * 1e3))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::leaves::tests::emerald_rapids_vm;
+    use super::super::cpuid_leaves::tests::emerald_rapids_vm;
     use super::*;
 
-    fn intel() -> Cpu {
-        Cpu::detect(&emerald_rapids_vm(), &Files::below("/nonexistent"))
+    fn intel() -> Processor {
+        Processor::detect(&emerald_rapids_vm(), &SystemFiles::rooted_at("/nonexistent"))
     }
 
     #[test]
     fn rates_from_cpuid() {
-        let leaves = Leaves::from_table(&[
+        let leaves = CpuidLeaves::from_table(&[
             (0x15, 0, [2, 216, 24_000_000, 0]),
             (0x16, 0, [2600, 4500, 100, 0]),
             (0x4000_0010, 0, [2_599_994, 1_000_000, 0, 0]),
@@ -217,7 +222,7 @@ mod tests {
         assert_eq!(crystal_rate(&leaves, &intel()).why(), Some("the leaf is zero"));
         assert_eq!(base_rate(&leaves, &intel()).why(), Some("the processor has no such leaf"));
         assert!(hypervisor_rate(&leaves).why().is_some());
-        assert!(cpufreq_base(&Files::below("/nonexistent")).why().is_some());
+        assert!(cpufreq_base(&SystemFiles::rooted_at("/nonexistent")).why().is_some());
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub(crate) unsafe fn rdtscp() -> (u64, u32) {
 /// The CPU number in TSC_AUX: Linux keeps the NUMA node in bits 31:12 and the CPU in bits 11:0
 /// (arch/x86/include/asm/segment.h, vdso_encode_cpunode). A pair of RDTSCPs that disagree has migrated.
 #[cfg(test)]
-pub(crate) fn cpu_of_aux(aux: u32) -> u32 {
+pub(crate) fn cpu_from_aux(aux: u32) -> u32 {
     aux & 0xFFF
 }
 
@@ -84,21 +84,21 @@ mod tests {
 
     #[test]
     fn aux_holds_node_and_cpu() {
-        assert_eq!(cpu_of_aux(0x3005), 5);
+        assert_eq!(cpu_from_aux(0x3005), 5);
     }
 
     #[test]
     fn time_goes_forward_and_aux_names_an_online_cpu() {
         let machine = Machine::detect();
-        if machine.tsc.require().is_err() || !machine.features.rdtscp() {
-            cyclescope_skipped::skipped("no RDTSCP here");
+        if machine.tsc.require().is_err() || !machine.features.has_rdtscp() {
+            cyclescope_skipped::report_skipped("no RDTSCP here");
             return;
         }
         // SAFETY: both conditions were checked above.
         let (first, (second, aux)) = unsafe { (lfence_rdtsc(), rdtscp()) };
         assert!(second >= first);
         if let Some(online) = machine.topology.online.known() {
-            assert!(online.contains(&cpu_of_aux(aux)), "TSC_AUX names CPU {}", cpu_of_aux(aux));
+            assert!(online.contains(&cpu_from_aux(aux)), "TSC_AUX names CPU {}", cpu_from_aux(aux));
         }
     }
 }

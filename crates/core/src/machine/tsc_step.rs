@@ -32,44 +32,44 @@ pub struct TscStep {
 
 /// Deltas up to this many ticks above the least one are looked at: the random delays stay well below it,
 /// interrupts above.
-const WINDOW: usize = 512;
+const HISTOGRAM_TICKS: usize = 512;
 /// Frequencies that the transform is taken at, between 0 and 1/2 a tick: four to each width of a peak.
-const FREQUENCIES: usize = 4 * WINDOW / 2;
+const FREQUENCIES: usize = 4 * HISTOGRAM_TICKS / 2;
 /// A lattice with 10 % of deltas one tick off has a peak of 0.8 at a step of 2, and more above.
-const PEAK: f64 = 0.7;
+const LEAST_PEAK_STRENGTH: f64 = 0.7;
 /// The transform of the delays themselves has to fall below this first, or there is too little spread.
-const VALLEY: f64 = 0.4;
+const LOBE_END_STRENGTH: f64 = 0.4;
 /// A peak that rises through `PEAK` has its top within this many frequencies.
 const PEAK_WIDTH: usize = 6;
 /// Fewer deltas than this, or fewer different ones, show nothing.
-const LEAST_DELTAS: usize = 500;
-const LEAST_DISTINCT: usize = 4;
+const FEWEST_DELTAS: usize = 500;
+const FEWEST_DISTINCT: usize = 4;
 
 /// Finds the step in deltas between two reads, in ticks.
-pub(crate) fn step_of(deltas: &[u64]) -> Fact<TscStep> {
-    if deltas.len() < LEAST_DELTAS {
+pub(crate) fn find_step(deltas: &[u64]) -> Fact<TscStep> {
+    if deltas.len() < FEWEST_DELTAS {
         return Fact::unknown(format!("{} deltas are too few", deltas.len()));
     }
     let mut sorted = deltas.to_vec();
     sorted.sort_unstable();
     // One spurious low delta must not move the window: the least one is the 0.1 % quantile.
     let least = sorted[sorted.len() / 1000];
-    let histogram = histogram(&sorted, least);
+    let histogram = delta_histogram(&sorted, least);
     let distinct = histogram.iter().filter(|&&count| count > 0.0).count();
-    if distinct < LEAST_DISTINCT {
+    if distinct < FEWEST_DISTINCT {
         return Fact::unknown(format!("the deltas take only {distinct} different values"));
     }
-    let Some(period) = lattice(&histogram) else {
+    let Some(period) = find_lattice_period(&histogram) else {
         return Fact::unknown("the deltas are spread too little");
     };
-    let ticks = snap(period, &sorted);
-    let (on_lattice, off_by_one) = shares(&sorted, ticks);
+    let ticks = snap_to_whole(period, &sorted);
+    let (on_lattice, off_by_one) = lattice_shares(&sorted, ticks);
     Fact::Known(TscStep { ticks, on_lattice, off_by_one, least: sorted[0], median: sorted[sorted.len() / 2] })
 }
 
 /// Counts by distance from `least`, as shares of those in the window.
-fn histogram(sorted: &[u64], least: u64) -> Vec<f64> {
-    let mut counts = vec![0.0; WINDOW];
+fn delta_histogram(sorted: &[u64], least: u64) -> Vec<f64> {
+    let mut counts = vec![0.0; HISTOGRAM_TICKS];
     for &delta in sorted {
         if let Some(count) = delta.checked_sub(least).and_then(|offset| counts.get_mut(offset as usize)) {
             *count += 1.0;
@@ -80,18 +80,18 @@ fn histogram(sorted: &[u64], least: u64) -> Vec<f64> {
 }
 
 /// The period of the lowest peak above the lobe at frequency 0; 1.0 for none, `None` where the lobe does not end.
-fn lattice(histogram: &[f64]) -> Option<f64> {
+fn find_lattice_period(histogram: &[f64]) -> Option<f64> {
     let frequency = |index: usize| index as f64 / (2.0 * FREQUENCIES as f64);
     let mut index = 1;
-    while strength(histogram, frequency(index)) > VALLEY {
+    while component_strength(histogram, frequency(index)) > LOBE_END_STRENGTH {
         index += 1;
         if index > FREQUENCIES / 2 {
             return None;
         }
     }
     while index <= FREQUENCIES {
-        if strength(histogram, frequency(index)) >= PEAK {
-            return Some(1.0 / summit(histogram, frequency(index), frequency(PEAK_WIDTH)));
+        if component_strength(histogram, frequency(index)) >= LEAST_PEAK_STRENGTH {
+            return Some(1.0 / find_peak_frequency(histogram, frequency(index), frequency(PEAK_WIDTH)));
         }
         index += 1;
     }
@@ -99,7 +99,7 @@ fn lattice(histogram: &[f64]) -> Option<f64> {
 }
 
 /// The size of the histogram's Fourier component, 1 where all deltas lie on one lattice of this frequency.
-fn strength(histogram: &[f64], frequency: f64) -> f64 {
+fn component_strength(histogram: &[f64], frequency: f64) -> f64 {
     let (sin, cos) = (std::f64::consts::TAU * frequency).sin_cos();
     let (mut re, mut im) = (0.0, 0.0);
     // Horner's scheme in powers of e^(iω): one multiplication for each bin and no table of sines.
@@ -110,11 +110,11 @@ fn strength(histogram: &[f64], frequency: f64) -> f64 {
 }
 
 /// The frequency of the peak whose slope begins at `start`, searched over `width` upward, to 1 part in 200 of it.
-fn summit(histogram: &[f64], start: f64, width: f64) -> f64 {
+fn find_peak_frequency(histogram: &[f64], start: f64, width: f64) -> f64 {
     let (mut best, mut height) = (start, 0.0);
     for part in 0..=200 {
         let frequency = (start + width * f64::from(part) / 200.0).min(0.5);
-        let found = strength(histogram, frequency);
+        let found = component_strength(histogram, frequency);
         if found > height {
             (best, height) = (frequency, found);
         }
@@ -123,14 +123,14 @@ fn summit(histogram: &[f64], start: f64, width: f64) -> f64 {
 }
 
 /// The whole number next to `period` where the deltas fit it at least as well: they then share it exactly.
-fn snap(period: f64, sorted: &[u64]) -> f64 {
+fn snap_to_whole(period: f64, sorted: &[u64]) -> f64 {
     let whole = period.round();
-    let fits = (period - whole).abs() < 0.02 * period && shares(sorted, whole).0 >= PEAK;
+    let fits = (period - whole).abs() < 0.02 * period && lattice_shares(sorted, whole).0 >= LEAST_PEAK_STRENGTH;
     if fits { whole } else { period }
 }
 
 /// Shares of deltas on the lattice and one tick beside it.
-fn shares(sorted: &[u64], ticks: f64) -> (f64, f64) {
+fn lattice_shares(sorted: &[u64], ticks: f64) -> (f64, f64) {
     let (mut on, mut beside) = (0usize, 0usize);
     for &delta in sorted {
         let multiple = (delta as f64 / ticks).round() * ticks;
@@ -172,21 +172,21 @@ pub fn step_nanos(tsc: &TscFacts) -> Fact<f64> {
     match tsc.given {
         Some(given) => Fact::Known(given.step / given.rate.0 * 1e9),
         None => {
-            let deltas = deltas(PLANNING_PAIRS, monotonic_raw);
-            step_of(&deltas).map(|step| step.ticks).or_else(|| coarse_step_of(&deltas))
+            let deltas = measure_deltas(PLANNING_PAIRS, monotonic_raw);
+            find_step(&deltas).map(|step| step.ticks).or_else(|| find_coarse_step(&deltas))
         }
     }
 }
 
 /// A value that fewer deltas have than this share is a disturbance.
-const FREQUENT: f64 = 0.02;
+const FREQUENT_SHARE: f64 = 0.02;
 
-/// The least distance between two frequent deltas, for a clock with steps beyond the window of [`step_of`]: few values
+/// The least distance between two frequent deltas, for a clock with steps beyond the window of [`find_step`]: few values
 /// are frequent there, and those within two units of each other are one multiple of the step, rounded both ways.
-fn coarse_step_of(deltas: &[u64]) -> Fact<f64> {
+fn find_coarse_step(deltas: &[u64]) -> Fact<f64> {
     let mut sorted = deltas.to_vec();
     sorted.sort_unstable();
-    let least = FREQUENT * sorted.len() as f64;
+    let least = FREQUENT_SHARE * sorted.len() as f64;
     let multiples = sorted.chunk_by(|low, high| high - low <= 2);
     let multiples = multiples.filter(|multiple| multiple.len() as f64 >= least);
     let means = multiples.map(|multiple| multiple.iter().sum::<u64>() as f64 / multiple.len() as f64);
@@ -211,23 +211,23 @@ pub(crate) unsafe fn measure_step(reading: TscRead, pairs: usize) -> Fact<TscSte
     // SAFETY: the caller has checked that the instructions may be executed.
     let deltas = unsafe {
         match reading {
-            TscRead::Rdtsc => deltas(pairs, || rdtsc()),
-            TscRead::Rdtscp => deltas(pairs, || rdtscp().0),
-            TscRead::LfenceRdtsc => deltas(pairs, || lfence_rdtsc()),
+            TscRead::Rdtsc => measure_deltas(pairs, || rdtsc()),
+            TscRead::Rdtscp => measure_deltas(pairs, || rdtscp().0),
+            TscRead::LfenceRdtsc => measure_deltas(pairs, || lfence_rdtsc()),
         }
     };
-    step_of(&deltas)
+    find_step(&deltas)
 }
 
 /// Deltas with a random delay between the reads: a chain of 0 to 255 additions. The delay changes by single
 /// core cycles, so that it shows no lattice of its own.
-fn deltas(pairs: usize, read: impl Fn() -> u64) -> Vec<u64> {
+fn measure_deltas(pairs: usize, read: impl Fn() -> u64) -> Vec<u64> {
     let mut random = 0x9E37_79B9_7F4A_7C15u64;
     let mut deltas = Vec::with_capacity(pairs);
     for _ in 0..pairs {
         random = xorshift(random);
         let start = read();
-        delay(random as u8);
+        spin_additions(random as u8);
         deltas.push(read().wrapping_sub(start));
     }
     deltas
@@ -242,7 +242,7 @@ fn xorshift(mut state: u64) -> u64 {
 }
 
 #[inline(always)]
-fn delay(cycles: u8) {
+fn spin_additions(cycles: u8) {
     let mut chain = 1u64;
     for _ in 0..cycles {
         // SAFETY: an addition of a register to itself.
@@ -255,7 +255,7 @@ fn delay(cycles: u8) {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use crate::machine::tsc::GivenTsc;
+    use crate::machine::tsc::TscParameters;
     use crate::unit::Hertz;
 
     /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `spoiled` % of them off by one and
@@ -280,7 +280,7 @@ mod tests {
     fn finds_whole_steps_through_spoilers() {
         for step in [1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 26.0, 38.0, 100.0] {
             for spoiled in [0, 5, 11] {
-                let found = step_of(&synthetic(step, spoiled));
+                let found = find_step(&synthetic(step, spoiled));
                 let found = found.known().unwrap_or_else(|| panic!("{step}: {:?}", found.why()));
                 assert_eq!(found.ticks, step, "{spoiled} % off by one: {found:?}");
                 let on_lattice = if step == 1.0 { 1.0 } else { 1.0 - spoiled as f64 / 100.0 };
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn finds_steps_of_a_scaled_counter() {
         for step in [25.96, 37.37, 7.3, 4.6] {
-            let found = *step_of(&synthetic(step, 5)).known().unwrap();
+            let found = *find_step(&synthetic(step, 5)).known().unwrap();
             assert!((found.ticks / step - 1.0).abs() < 0.01, "{step}: {found:?}");
         }
     }
@@ -307,11 +307,10 @@ mod tests {
                 _ => (f64::from(index % 3 + 4) * step + f64::from(index % 7) / 7.0).floor() as u64,
             })
             .collect();
-        let found = *coarse_step_of(&deltas).known().unwrap();
+        let found = *find_coarse_step(&deltas).known().unwrap();
         assert!((found / step - 1.0).abs() < 0.01, "{found}");
-        assert!(coarse_step_of(&[20; 8000]).why().is_some());
-        let given =
-            TscFacts { given: Some(GivenTsc { rate: Hertz(2.6e9), step: 26.0 }), ..Machine::detect().tsc };
+        assert!(find_coarse_step(&[20; 8000]).why().is_some());
+        let given = TscFacts { given: Some(TscParameters { rate: Hertz(2.6e9), step: 26.0 }), ..Machine::detect().tsc };
         assert_eq!(step_nanos(&given).known(), Some(&10.0));
         let here = step_nanos(&Machine::detect().tsc);
         assert!(here.known().is_none_or(|step| *step >= 1.0), "{here:?}");
@@ -319,9 +318,9 @@ mod tests {
 
     #[test]
     fn too_little_to_tell_is_unknown() {
-        assert!(step_of(&[26; 100]).why().is_some());
-        assert!(step_of(&[26; 10_000]).why().unwrap().contains("1 different"));
+        assert!(find_step(&[26; 100]).why().is_some());
+        assert!(find_step(&[26; 10_000]).why().unwrap().contains("1 different"));
         let narrow: Vec<u64> = (0..10_000).map(|index| 100 + index % 3).collect();
-        assert!(step_of(&narrow).why().is_some());
+        assert!(find_step(&narrow).why().is_some());
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
-use super::calibrate::{Calibration, calibrate};
-use super::counters::Counters;
+use super::counters::CounterFacts;
 use super::fact::Fact;
 use super::kernel_log::KernelLog;
-use super::traps::Traps;
-use super::tsc::Source;
+use super::timing_costs::TimingCosts;
+use super::tsc::RateSource;
+use super::tsc_calibration::{TscCalibration, calibrate_tsc};
 use super::tsc_read::TscRead;
 use super::tsc_step::{TscStep, measure_step};
 use crate::error::Unavailable;
@@ -20,13 +20,13 @@ use crate::error::Unavailable;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TscStudy {
     /// The rate.
-    pub calibration: Calibration,
+    pub calibration: TscCalibration,
     /// The rate by every source, with its distance from the calibration.
     pub sources: Vec<ComparedSource>,
     /// The step of each way of reading.
     pub steps: Vec<ReadingStep>,
     /// Costs of the timing instructions.
-    pub traps: Traps,
+    pub traps: TimingCosts,
     /// Why the kernel doesn't trust this TSC; `None` where it does, or its log is silent.
     pub unstable: Option<String>,
 }
@@ -36,7 +36,7 @@ pub struct TscStudy {
 pub struct ComparedSource {
     /// The source and its rate.
     #[serde(flatten)]
-    pub source: Source,
+    pub source: RateSource,
     /// Parts per million by which it lies above the calibration; `None` where the source is silent.
     pub ppm: Option<f64>,
 }
@@ -50,67 +50,61 @@ pub struct ReadingStep {
     pub step: Fact<TscStep>,
 }
 
-const PAIRS: usize = 100_000;
+const STEP_READ_PAIRS: usize = 100_000;
 
 impl TscStudy {
     /// Makes the experiments: calibration within `budget`, then about 50 ms for the rest. The caller pins the
     /// thread to the CPU of interest.
-    pub fn measure(
-        machine: &Machine,
-        counters: &Counters,
-        budget: Duration,
-    ) -> Result<TscStudy, Unavailable> {
-        let calibration = calibrate(&machine.tsc, budget)?;
+    pub fn measure(machine: &Machine, counters: &CounterFacts, budget: Duration) -> Result<TscStudy, Unavailable> {
+        let calibration = calibrate_tsc(&machine.tsc, budget)?;
         let log = KernelLog::read();
         let mut sources = machine.tsc.sources.clone();
-        sources.push(Source { name: "kernel log, detected", rate: log.detected });
-        sources.push(Source { name: "kernel log, refined", rate: log.refined });
-        sources.push(Source { name: "perf page", rate: counters.page_rate.clone() });
-        let compare = |source: Source| {
+        sources.push(RateSource { name: "kernel log, detected", rate: log.detected });
+        sources.push(RateSource { name: "kernel log, refined", rate: log.refined });
+        sources.push(RateSource { name: "perf page", rate: counters.page_rate.clone() });
+        let compare = |source: RateSource| {
             let ppm = source.ppm_above(calibration.hertz);
             ComparedSource { source, ppm }
         };
         Ok(TscStudy {
             sources: sources.into_iter().map(compare).collect(),
-            steps: TscRead::ALL.into_iter().map(|reading| step(machine, reading)).collect(),
-            traps: Traps::measure(&machine.tsc, &machine.features)?,
+            steps: TscRead::ALL.into_iter().map(|reading| measure_reading_step(machine, reading)).collect(),
+            traps: TimingCosts::measure(&machine.tsc, &machine.features)?,
             unstable: log.unstable,
             calibration,
         })
     }
 
     /// The step of `reading`.
-    pub fn step(&self, reading: TscRead) -> Option<&TscStep> {
+    pub fn find_step(&self, reading: TscRead) -> Option<&TscStep> {
         self.steps.iter().find(|found| found.reading == reading)?.step.known()
     }
 }
 
-fn step(machine: &Machine, reading: TscRead) -> ReadingStep {
-    let missing = reading == TscRead::Rdtscp && !machine.features.rdtscp();
+fn measure_reading_step(machine: &Machine, reading: TscRead) -> ReadingStep {
+    let missing = reading == TscRead::Rdtscp && !machine.features.has_rdtscp();
     let step = if missing {
         Fact::unknown("the processor has no RDTSCP")
     } else {
         // SAFETY: the calibration has succeeded, so RDTSC doesn't fault; RDTSCP was checked above.
-        unsafe { measure_step(reading, PAIRS) }
+        unsafe { measure_step(reading, STEP_READ_PAIRS) }
     };
     ReadingStep { reading, step }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Files;
+    use super::super::fact::SystemFiles;
     use super::*;
 
     #[test]
     fn this_machine_is_studied_or_says_why() {
         let machine = Machine::detect();
-        let counters = Counters::detect(&machine.features, &Files::system());
+        let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
         match TscStudy::measure(&machine, &counters, Duration::from_millis(20)) {
-            Err(refused) => cyclescope_skipped::skipped(refused),
+            Err(refused) => cyclescope_skipped::report_skipped(refused),
             Ok(study) => {
-                assert!(
-                    study.steps.iter().all(|found| found.step.known().is_none_or(|step| step.ticks >= 1.0))
-                );
+                assert!(study.steps.iter().all(|found| found.step.known().is_none_or(|step| step.ticks >= 1.0)));
                 assert!(serde_json::to_string(&study).unwrap().contains(r#""name":"perf page""#));
             }
         }

@@ -5,15 +5,15 @@
 
 /// What is a good share at a level, from the least to the most. At 95 % they are DESIGN.md's, 93 to 98 %; at the others they are
 /// about as strict in standard deviations of the error.
-const BOUNDS: [(f64, [f64; 2]); 4] =
+const GOOD_SHARES: [(f64, [f64; 2]); 4] =
     [(0.5, [0.45, 0.58]), (0.8, [0.76, 0.86]), (0.95, [0.93, 0.98]), (0.99, [0.975, 1.0])];
 
 /// Standard deviations of chance by which a right share may be off before it is refused: once in a thousand trials.
-const RIGHT: f64 = 3.1;
+const CHANCE_DEVIATIONS: f64 = 3.1;
 
 /// What a number of intervals says of their calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Calibration {
+pub enum CoverageVerdict {
     /// They hold the truth as often as they say.
     Right,
     /// They hold it less or more often.
@@ -23,17 +23,17 @@ pub enum Calibration {
 }
 
 /// Trials, of intervals at one of the levels 0.5, 0.8, 0.95 and 0.99, that tell a good share from a bad one: one that is as it
-/// should be is found [`Calibration::Wrong`] once in a thousand times. At 95 % that are 1142, and a share of 91 or of 99 % is
+/// should be is found [`CoverageVerdict::Wrong`] once in a thousand times. At 95 % that are 1142, and a share of 91 or of 99 % is
 /// then found wrong in 99 of a hundred times.
 ///
 /// # Panics
 ///
 /// At another level.
 pub fn trials_needed(level: f64) -> usize {
-    let [low, high] = bounds(level);
+    let [low, high] = good_shares(level);
     // Beyond a bound of 1 no share can be.
     let nearest = (level - low).min(if high < 1.0 { high - level } else { f64::INFINITY });
-    (RIGHT.powi(2) * level * (1.0 - level) / nearest.powi(2)).ceil() as usize
+    (CHANCE_DEVIATIONS.powi(2) * level * (1.0 - level) / nearest.powi(2)).ceil() as usize
 }
 
 /// Judges how many intervals of a level held the truth.
@@ -41,18 +41,18 @@ pub fn trials_needed(level: f64) -> usize {
 /// # Panics
 ///
 /// At a level that [`trials_needed`] does not know.
-pub fn calibration(level: f64, held: usize, trials: usize) -> Calibration {
-    let [low, high] = bounds(level);
+pub fn judge_coverage(level: f64, held: usize, trials: usize) -> CoverageVerdict {
+    let [low, high] = good_shares(level);
     let share = held as f64 / trials as f64;
     match trials >= trials_needed(level) {
-        false => Calibration::TooFew,
-        true if (low..=high).contains(&share) => Calibration::Right,
-        true => Calibration::Wrong,
+        false => CoverageVerdict::TooFew,
+        true if (low..=high).contains(&share) => CoverageVerdict::Right,
+        true => CoverageVerdict::Wrong,
     }
 }
 
-fn bounds(level: f64) -> [f64; 2] {
-    BOUNDS.iter().find(|(known, _)| *known == level).expect("one of four levels").1
+fn good_shares(level: f64) -> [f64; 2] {
+    GOOD_SHARES.iter().find(|(known, _)| *known == level).expect("one of four levels").1
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         let (trials, mut random) = (trials_needed(level), Random::new(5));
         let wrong = (0..EXPERIMENTS).filter(|_| {
             let held = (0..trials).filter(|_| random.happens(truth)).count();
-            calibration(level, held, trials) == Calibration::Wrong
+            judge_coverage(level, held, trials) == CoverageVerdict::Wrong
         });
         wrong.count() as f64 / EXPERIMENTS as f64
     }
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn few_trials_say_nothing() {
-        assert_eq!(calibration(0.95, 300, 300), Calibration::TooFew);
-        assert_eq!(calibration(0.95, 1110, 1200), Calibration::Wrong);
-        assert_eq!(calibration(0.95, 1140, 1200), Calibration::Right);
-        assert_eq!(calibration(0.95, 1200, 1200), Calibration::Wrong);
+        assert_eq!(judge_coverage(0.95, 300, 300), CoverageVerdict::TooFew);
+        assert_eq!(judge_coverage(0.95, 1110, 1200), CoverageVerdict::Wrong);
+        assert_eq!(judge_coverage(0.95, 1140, 1200), CoverageVerdict::Right);
+        assert_eq!(judge_coverage(0.95, 1200, 1200), CoverageVerdict::Wrong);
     }
 }

@@ -16,7 +16,7 @@ pub fn normal_quantile(p: f64) -> f64 {
     Normal::standard().inverse_cdf(p)
 }
 
-fn polynomial(coefficients: &[f64], x: f64) -> f64 {
+fn evaluate_polynomial(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
@@ -40,7 +40,7 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     }
     // Both are exact where they are used.
     let (tail, central) = (p.min(1.0 - p), (p - 0.5).abs());
-    let student = Student::new(freedom);
+    let student = StudentDistribution::new(freedom);
     let mut log_t = normal_quantile(p).abs().ln();
     for _ in 0..100 {
         let t = log_t.exp();
@@ -64,24 +64,24 @@ fn fisher_expansion(z: f64, freedom: f64) -> f64 {
     let s = z * z;
     let terms = [
         z,
-        z * polynomial(&[1.0, 1.0], s) / 4.0,
-        z * polynomial(&[3.0, 16.0, 5.0], s) / 96.0,
-        z * polynomial(&[-15.0, 17.0, 19.0, 3.0], s) / 384.0,
-        z * polynomial(&[-945.0, -1920.0, 1482.0, 776.0, 79.0], s) / 92_160.0,
+        z * evaluate_polynomial(&[1.0, 1.0], s) / 4.0,
+        z * evaluate_polynomial(&[3.0, 16.0, 5.0], s) / 96.0,
+        z * evaluate_polynomial(&[-15.0, 17.0, 19.0, 3.0], s) / 384.0,
+        z * evaluate_polynomial(&[-945.0, -1920.0, 1482.0, 776.0, 79.0], s) / 92_160.0,
     ];
-    polynomial(&terms, 1.0 / freedom)
+    evaluate_polynomial(&terms, 1.0 / freedom)
 }
 
 /// Student's distribution for positive t, in logarithms.
-struct Student {
+struct StudentDistribution {
     freedom: f64,
     /// ln Γ((ν+1)/2) / (Γ(ν/2) √π)
     log_norm: f64,
 }
 
-impl Student {
-    fn new(freedom: f64) -> Student {
-        Student { freedom, log_norm: (gamma_ratio(freedom / 2.0) / PI.sqrt()).ln() }
+impl StudentDistribution {
+    fn new(freedom: f64) -> StudentDistribution {
+        StudentDistribution { freedom, log_norm: (gamma_ratio(freedom / 2.0) / PI.sqrt()).ln() }
     }
 
     /// ln (1 + t²/ν)
@@ -97,20 +97,12 @@ impl Student {
 
     /// ln P(T > t)
     fn log_tail(&self, t: f64) -> f64 {
-        if self.tail_converges(t) {
-            self.tail_by_fraction(t)
-        } else {
-            (0.5 - self.central_by_fraction(t).exp()).ln()
-        }
+        if self.tail_converges(t) { self.tail_by_fraction(t) } else { (0.5 - self.central_by_fraction(t).exp()).ln() }
     }
 
     /// ln P(0 < T < t)
     fn log_central(&self, t: f64) -> f64 {
-        if self.tail_converges(t) {
-            (0.5 - self.tail_by_fraction(t).exp()).ln()
-        } else {
-            self.central_by_fraction(t)
-        }
+        if self.tail_converges(t) { (0.5 - self.tail_by_fraction(t).exp()).ln() } else { self.central_by_fraction(t) }
     }
 
     /// The continued fraction of I_x(a, b) converges fast below x = (a+1)/(a+b+2), that of its complement
@@ -150,7 +142,7 @@ fn gamma_ratio(a: f64) -> f64 {
     }
     // ln(ratio / √a) = −1/8a + 1/192a³ − 1/640a⁵ + 17/14336a⁷ − …; the next term is below 1e-14 here.
     let inverse = 1.0 / a;
-    let series = polynomial(&[-1.0 / 8.0, 1.0 / 192.0, -1.0 / 640.0, 17.0 / 14_336.0], inverse * inverse);
+    let series = evaluate_polynomial(&[-1.0 / 8.0, 1.0 / 192.0, -1.0 / 640.0, 17.0 / 14_336.0], inverse * inverse);
     factor * a.sqrt() * (series * inverse).exp()
 }
 

@@ -4,17 +4,17 @@
 //! layout, and not one a call). The t-intervals also assume values that are roughly normal; with eight or more layouts
 //! that are not strongly skewed their coverage is close to the confidence.
 
-mod clusters;
 mod coverage;
 mod distribution;
-mod order;
-mod trimmed;
+mod median_interval;
+mod modes;
+mod trimmed_interval;
 
-pub use clusters::clusters;
-pub use coverage::{Calibration, calibration, trials_needed};
+pub use coverage::{CoverageVerdict, judge_coverage, trials_needed};
 pub use distribution::{normal_quantile, t_quantile};
-pub use order::median_interval;
-pub use trimmed::{kept, trimmed_interval};
+pub use median_interval::median_interval;
+pub use modes::find_modes;
+pub use trimmed_interval::{trimmed_interval, untrimmed_range};
 
 /// A value and the interval that contains the true value with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -29,7 +29,7 @@ pub struct Interval {
 
 impl Interval {
     /// The interval that reaches equally far to both sides.
-    pub fn around(value: f64, margin: f64) -> Interval {
+    pub fn with_margin(value: f64, margin: f64) -> Interval {
         Interval { value, low: value - margin, high: value + margin }
     }
 
@@ -39,7 +39,7 @@ impl Interval {
     }
 
     /// The interval widened by an independent error whose margin at the same confidence is given.
-    pub fn widened(self, margin: f64) -> Interval {
+    pub fn widen_by(self, margin: f64) -> Interval {
         let share = |bound: f64| (bound - self.value).hypot(margin);
         Interval { low: self.value - share(self.low), high: self.value + share(self.high), ..self }
     }
@@ -120,7 +120,7 @@ pub fn quartile_deviation(values: &mut [f64]) -> f64 {
 }
 
 /// The least and the largest of some values; infinite and the wrong way round of none.
-pub fn range(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
+pub fn value_range(values: impl IntoIterator<Item = f64>) -> [f64; 2] {
     let none = [f64::INFINITY, f64::NEG_INFINITY];
     values.into_iter().fold(none, |[low, high], value| [low.min(value), high.max(value)])
 }
@@ -141,7 +141,7 @@ pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     }
     let count = values.len() as f64;
     let error = (sample_variance(values) / count).sqrt();
-    Some(Interval::around(mean(values), t_margin(error, count - 1.0, confidence)))
+    Some(Interval::with_margin(mean(values), t_margin(error, count - 1.0, confidence)))
 }
 
 /// Welch's interval for the mean of `a`'s population less that of `b`'s, whose variances may differ; `None` where
@@ -158,12 +158,12 @@ pub fn welch_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval>
     let total = share_a + share_b;
     let difference = mean(a) - mean(b);
     if total == 0.0 {
-        return Some(Interval::around(difference, 0.0));
+        return Some(Interval::with_margin(difference, 0.0));
     }
     // Relative shares, for squares of tiny variances would vanish.
     let (part_a, part_b) = (share_a / total, share_b / total);
     let freedom = 1.0 / (part_a.powi(2) / (a.len() - 1) as f64 + part_b.powi(2) / (b.len() - 1) as f64);
-    Some(Interval::around(difference, t_margin(total.sqrt(), freedom.max(1.0), confidence)))
+    Some(Interval::with_margin(difference, t_margin(total.sqrt(), freedom.max(1.0), confidence)))
 }
 
 fn t_margin(error: f64, freedom: f64, confidence: f64) -> f64 {
@@ -198,7 +198,7 @@ mod tests {
         assert!(mean(&[]).is_nan() && sample_variance(&[1.0]).is_nan());
         assert_eq!(t_interval(&[1.0], 0.95), None);
         assert_eq!(welch_interval(&[1.0], &[1.0, 2.0], 0.95), None);
-        assert_eq!(welch_interval(&[3.0, 3.0], &[1.0, 1.0], 0.95), Some(Interval::around(2.0, 0.0)));
+        assert_eq!(welch_interval(&[3.0, 3.0], &[1.0, 1.0], 0.95), Some(Interval::with_margin(2.0, 0.0)));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Evidence as one JSON value, so that it can be changed as a value and written with checksums that are right.
 
 use cyclescope::executor::Sample;
-use cyclescope::result::container::{Container, Event, Manifest, Origin, PartFacts, SCHEMA, Writer};
+use cyclescope::result::container::{
+    ContainerWriter, EvidenceContainer, EvidenceOrigin, Manifest, PartFacts, SCHEMA, StudyEvent,
+};
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
 use serde::Deserialize;
@@ -22,16 +24,15 @@ pub fn session() -> Value {
 }
 
 /// What is in a container.
-pub fn of(container: &Container) -> Value {
+pub fn of(container: &EvidenceContainer) -> Value {
     let Manifest { origin, facts, .. } = &container.manifest;
     let mut events = container.events().expect("events");
     let mut all = Vec::new();
-    while let Some((event, samples)) = events.take(usize::MAX).expect("an event") {
+    while let Some((event, samples)) = events.take_event(usize::MAX).expect("an event") {
         let samples: Vec<[u64; 2]> = samples.iter().map(|sample| [sample.start, sample.end]).collect();
         all.push(json!([event, samples]));
     }
-    let records: Vec<Value> =
-        container.records().expect("records").map(|line| line.expect("a record")).collect();
+    let records: Vec<Value> = container.records().expect("records").map(|line| line.expect("a record")).collect();
     json!({ "study": origin.study, "repro": origin.repro, "facts": facts, "events": all, "records": records })
 }
 
@@ -57,8 +58,8 @@ impl Drop for Directory {
 }
 
 /// An event, as far as it is any.
-pub fn event(event: &Value) -> Option<(Event, Vec<Sample>)> {
-    let (event, samples): (Event, Vec<[u64; 2]>) = Deserialize::deserialize(event).ok()?;
+pub fn event(event: &Value) -> Option<(StudyEvent, Vec<Sample>)> {
+    let (event, samples): (StudyEvent, Vec<[u64; 2]>) = Deserialize::deserialize(event).ok()?;
     Some((event, samples.into_iter().map(|[start, end]| Sample { start, end }).collect()))
 }
 
@@ -69,28 +70,24 @@ fn write(dossier: &Value, directory: &Path) -> io::Result<()> {
 }
 
 /// The same with these events.
-fn write_events(
-    dossier: &Value,
-    events: &[&Option<(Event, Vec<Sample>)>],
-    directory: &Path,
-) -> io::Result<()> {
+fn write_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sample>)>], directory: &Path) -> io::Result<()> {
     let text = |name: &str| dossier[name].as_str().unwrap_or_default().to_string();
-    let origin = Origin { study: text("study"), repro: text("repro"), machine: json!({ "cpu": {} }) };
-    let mut writer = Writer::create(directory, origin)?;
+    let origin = EvidenceOrigin { study: text("study"), repro: text("repro"), machine: json!({ "cpu": {} }) };
+    let mut writer = ContainerWriter::create(directory, origin)?;
     writer.set_facts(&dossier["facts"])?;
     for (event, samples) in events.iter().copied().flatten() {
-        writer.event(event, samples)?;
+        writer.add_event(event, samples)?;
     }
     for record in dossier["records"].as_array().into_iter().flatten() {
-        writer.line_of_result(&record.to_string())?;
+        writer.add_result_line(&record.to_string())?;
     }
     writer.finish()
 }
 
 /// Reads evidence and computes its result again.
 fn replay(directory: &Path) {
-    if let Ok(container) = Container::open(directory) {
-        let _ = cyclescope::study::replay(&container);
+    if let Ok(container) = EvidenceContainer::open(directory) {
+        let _ = cyclescope::study::replay_evidence(&container);
         let _ = container.records().map(|lines| lines.count());
     }
 }
@@ -104,7 +101,7 @@ pub fn replayed(bytes: &[u8]) {
 }
 
 /// Evidence with these events, whose checksums are right.
-pub fn replayed_events(dossier: &Value, events: &[&Option<(Event, Vec<Sample>)>]) {
+pub fn replayed_events(dossier: &Value, events: &[&Option<(StudyEvent, Vec<Sample>)>]) {
     let directory = Directory::new();
     write_events(dossier, events, &directory.0).expect("there is room");
     replay(&directory.0);
@@ -119,7 +116,7 @@ thread_local! {
 pub fn set_good(dossier: &Value) {
     let directory = Directory::new();
     write(dossier, &directory.0).expect("there is room");
-    let manifest = Container::open(&directory.0).expect("good evidence").manifest;
+    let manifest = EvidenceContainer::open(&directory.0).expect("good evidence").manifest;
     GOOD.set(Some((directory, manifest)));
 }
 
@@ -161,9 +158,9 @@ pub fn readings(bytes: &[u8]) {
         let mut packed = Vec::new();
         GzEncoder::new(bytes, Compression::fast()).read_to_end(&mut packed).expect("memory");
         std::fs::write(directory.0.join(FILE), &packed).expect("there is room");
-        let sum = packed.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
-            (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
-        });
+        let sum = packed
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
         let facts = PartFacts {
             bytes: packed.len() as u64,
             raw_bytes: bytes.len() as u64,

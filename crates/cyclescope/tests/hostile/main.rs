@@ -4,7 +4,7 @@ mod dossier;
 mod readers;
 mod seeds;
 
-use cyclescope_fuzz::{fuzz, thread_time};
+use cyclescope_fuzz::{fuzz_reader, thread_time};
 use readers::READERS;
 use serde_json::Value;
 use std::time::Duration;
@@ -13,9 +13,9 @@ fn check(name: &str) {
     let reader = READERS.iter().find(|reader| reader.name == name).expect("a reader");
     let seeds = seeds::of(name);
     if seeds.is_empty() {
-        return cyclescope_skipped::skipped(format_args!("there are no good inputs for {name} here"));
+        return cyclescope_skipped::report_skipped(format_args!("there are no good inputs for {name} here"));
     }
-    fuzz(name, reader.shape, &seeds, reader.read);
+    fuzz_reader(name, reader.shape, &seeds, reader.read);
 }
 
 #[test]
@@ -112,8 +112,7 @@ fn numbers(value: &Value, pointer: &str, found: &mut Vec<String>) {
 /// In these studies the plan and the first answers decide how much is asked for.
 #[test]
 fn each_number_of_a_plan_may_be_any() {
-    const VALUES: [&str; 7] =
-        ["0", "3", "-1", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
+    const VALUES: [&str; 7] = ["0", "3", "-1", "1152921504606846976", "18446744073709551615", "1e308", "-0.5"];
     for name in ["evidence_instr", "evidence_marker", "evidence_points", "evidence_run", "evidence_uarch"] {
         let Some(seed) = seeds::of(name).into_iter().next() else { continue };
         let mut good: Value = serde_json::from_slice(&seed).expect("JSON");

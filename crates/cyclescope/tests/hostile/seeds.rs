@@ -4,26 +4,26 @@ use super::dossier::{self, Directory};
 use cyclescope::clock::Clock;
 use cyclescope::error::Error;
 use cyclescope::executor::user::UserOptions;
-use cyclescope::executor::{DEFAULT, Executor, Open, OpenOptions};
+use cyclescope::executor::{DEFAULT_OFFER, Executor, ExecutorOpener, OpenOptions};
 use cyclescope::machine::Machine;
 use cyclescope::measure::{Plan, Precision};
 use cyclescope::record::ErrorRecord;
-use cyclescope::result::answers::Answers;
-use cyclescope::result::container::{Container, Evidence, Origin, plain};
-use cyclescope::run::Request;
+use cyclescope::result::answers::MachineAnswers;
+use cyclescope::result::container::{EvidenceContainer, EvidenceOrigin, EvidenceRecorder, to_json_value};
+use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
-use cyclescope::study::evaluate::plan::{EvaluatePlan, Times, candidates};
-use cyclescope::study::evaluate::{Evaluate, reader::Size};
-use cyclescope::study::instr::plan::{How, InstrPlan};
-use cyclescope::study::instr::{InstrStudy, Kept, experiments::effort::Effort};
-use cyclescope::study::marker::bench::Selected;
-use cyclescope::study::marker::compiled::Compiled;
+use cyclescope::study::evaluate::plan::{EvaluatePlan, ExperimentTimes, split_candidates};
+use cyclescope::study::evaluate::{EvaluateStudy, ensemble_reader::SamplingSize};
+use cyclescope::study::instr::plan::{InstrOptions, InstrPlan};
+use cyclescope::study::instr::{InstrStudy, ResumedSurvey, experiments::survey_effort::SurveyEffort};
+use cyclescope::study::marker::bench::SelectedBench;
+use cyclescope::study::marker::compiled_design::CompiledDesign;
 use cyclescope::study::marker::user::UserBench;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
-use cyclescope::study::points::{self, Label, PointsStudy};
+use cyclescope::study::points::{self, PointLabel, PointsStudy};
 use cyclescope::study::run::RunStudy;
-use cyclescope::study::{self, Stop, Study};
-use cyclescope_sim::{CoreModel, Scenario, Simulated, SimulatedCore};
+use cyclescope::study::{self, StopReason, Study};
+use cyclescope_sim::{CoreModel, Scenario, SimulatedCore, SimulatedExecutor};
 use serde_json::{Value, json};
 use std::rc::Rc;
 use std::time::Duration;
@@ -86,29 +86,29 @@ fn bytes(dossier: &Value) -> Vec<u8> {
 /// Measures, and takes the evidence of it. None where this machine can't.
 fn recorded(study: &mut dyn Study) -> Option<Value> {
     let directory = Directory::new();
-    let origin = Origin {
+    let origin = EvidenceOrigin {
         study: study.name().to_string(),
         repro: "cyclescope".to_string(),
         machine: json!({ "cpu": {} }),
     };
-    let evidence = Rc::new(Evidence::create(&directory.0, origin).expect("there is room"));
+    let evidence = Rc::new(EvidenceRecorder::create(&directory.0, origin).expect("there is room"));
     let plan = study.plan().expect("plain data");
-    evidence.keep(|writer| writer.set_facts(&plan));
+    evidence.write_with(|writer| writer.set_facts(&plan));
     let mut told = Vec::new();
-    match study.measure(&Answers::kept(evidence.clone()), &mut told) {
+    match study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut told) {
         Ok(()) => {}
-        Err(Stop::Failed(why)) => {
-            cyclescope_skipped::left_out(format_args!("evidence of {}: {why}", study.name()));
+        Err(StopReason::Failed(why)) => {
+            cyclescope_skipped::report_left_out(format_args!("evidence of {}: {why}", study.name()));
             return None;
         }
-        Err(Stop::Asked) => unreachable!("nobody asked"),
+        Err(StopReason::Requested) => unreachable!("nobody asked"),
     }
     for record in &told {
-        evidence.keep(|writer| writer.line_of_result(&record.line));
+        evidence.write_with(|writer| writer.add_result_line(&record.line));
     }
     evidence.finish().expect("there is room");
-    let container = Container::open(&directory.0).expect("whole evidence");
-    cyclescope::study::replay(&container).expect("it is the same again");
+    let container = EvidenceContainer::open(&directory.0).expect("whole evidence");
+    cyclescope::study::replay_evidence(&container).expect("it is the same again");
     Some(dossier::of(&container))
 }
 
@@ -116,8 +116,8 @@ fn plan() -> Plan {
     Plan { rounds: 4, layouts: 2, layouts_most: 4, budget: Duration::from_millis(1), ..Plan::simulated() }
 }
 
-fn simulated() -> Open {
-    Box::new(|| Ok::<Box<dyn Executor>, Error>(Box::new(Simulated::new(Scenario::default(), 11))))
+fn simulated() -> ExecutorOpener {
+    Box::new(|| Ok::<Box<dyn Executor>, Error>(Box::new(SimulatedExecutor::new(Scenario::default(), 11))))
 }
 
 fn run_study() -> RunStudy {
@@ -135,28 +135,27 @@ fn points() -> Value {
         "version": "0", "command": ["cyclescope", "run", "--sweep", "N=1,2", "nop"], "seed": 3, "points": 2, "identity": "0",
     }))
     .expect("a session");
-    let label = |value| Label::Value { variable: "N".to_string(), value };
+    let label = |value| PointLabel::Value { variable: "N".to_string(), value };
     let courses = vec![(label(1), Ok(Box::new(run_study()))), (label(2), Err(serde_json::Map::new()))];
     let explain = |_: &RunStudy, error: Error| ErrorRecord::from(&error);
-    let kept = points::Kept::default();
+    let kept = points::ResumedPoints::default();
     let mut study = PointsStudy::new(session, courses, json!({ "cpu": {} }), simulated(), explain, kept);
     recorded(&mut study).expect("a simulated machine measures")
 }
 
 fn uarch() -> Value {
-    let info =
-        cyclescope::study::named("uarch").and_then(|study| study.plain).expect("a study without a front");
+    let info = cyclescope::study::find_study("uarch").and_then(|study| study.generic).expect("a study without a front");
     let machine = Machine::detect();
     // Few counts of the caches: each changed input computes all again.
     let subjects = vec!["stores_in_flight", "data_caches"];
     let (plan, open, memory) = (plan(), simulated(), 16 << 10);
     let kept = Vec::new();
-    let selected = study::Selected { subjects, plan, open, machine: &machine, memory, kept };
+    let selected = study::StudySelection { subjects, plan, open, machine: &machine, memory, complete_lines: kept };
     recorded((info.select)(selected).as_mut()).expect("a simulated machine measures")
 }
 
 /// What a form takes with little effort.
-const EFFORT: Effort = Effort {
+const EFFORT: SurveyEffort = SurveyEffort {
     passes: 1,
     layouts: 2,
     rounds: 1,
@@ -170,27 +169,32 @@ const EFFORT: Effort = Effort {
 fn instr() -> Value {
     let session = serde_json::from_value(dossier::session()["survey"].clone()).expect("a session");
     let list = b"instruction,operands,measure\nadd,\"r64, r64\",throughput\n";
-    let forms = cyclescope::study::instr::list::read(list).expect("a list");
-    let how = How { plan: plan(), effort: EFFORT, repro_options: String::new() };
+    let forms = cyclescope::study::instr::form_list::read_list(list).expect("a list");
+    let how = InstrOptions { plan: plan(), effort: EFFORT, repro_options: String::new() };
     let plan = InstrPlan::new(how, session, &Machine::detect(), &forms);
-    let open: Open = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::random(1), 1))));
+    let open: ExecutorOpener = Box::new(|| Ok(Box::new(SimulatedCore::new(CoreModel::from_seed(1), 1))));
     let machine = json!({ "cpu": {} });
     let mut study =
-        InstrStudy::new(plan, forms, machine, "cyclescope instr".to_string(), open, Kept::default());
+        InstrStudy::new(plan, forms, machine, "cyclescope instr".to_string(), open, ResumedSurvey::default());
     recorded(&mut study).expect("a simulated machine measures")
 }
 
 fn evaluate() -> Option<Value> {
     let machine = Machine::detect();
-    let clock = [Clock::named("rdtscp-lfence").expect("a timing method")];
-    let (candidates, not_run) = candidates(clock, &machine, &[(DEFAULT.capabilities)(&machine)]);
+    let clock = [Clock::find_named("rdtscp-lfence").expect("a timing method")];
+    let (candidates, not_run) = split_candidates(clock, &machine, &[(DEFAULT_OFFER.capabilities)(&machine)]);
     let ms = Duration::from_millis;
-    let times =
-        Times { contamination: ms(5), resolution: ms(20), watch: ms(5), synchrony: ms(5), ..Times::QUICK };
+    let times = ExperimentTimes {
+        contamination: ms(5),
+        resolution: ms(20),
+        watch: ms(5),
+        synchrony: ms(5),
+        ..ExperimentTimes::QUICK
+    };
     let plan = EvaluatePlan {
         candidates,
         not_run,
-        size: Size { ensembles: 3, samples: 200 },
+        size: SamplingSize { ensembles: 3, samples: 200 },
         budget: Duration::from_secs(3),
         slow: None,
         times,
@@ -198,21 +202,21 @@ fn evaluate() -> Option<Value> {
         seed: 1,
         series: true,
     };
-    recorded(&mut Evaluate::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string()))
+    recorded(&mut EvaluateStudy::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string()))
 }
 
 fn marker() -> Option<Value> {
     let machine = Machine::detect();
-    let request = Request { quick: true, seed: 8, ..Request::default() };
-    let plan = request.plan(&(DEFAULT.capabilities)(&machine), &machine).ok()?;
-    let mut designs = Compiled::built();
+    let request = RunRequest { quick: true, seed: 8, ..RunRequest::default() };
+    let plan = request.make_plan(&(DEFAULT_OFFER.capabilities)(&machine), &machine).ok()?;
+    let mut designs = CompiledDesign::list_built();
     designs.retain(|compiled| compiled.design.name == "flag");
     let options = UserOptions { cpu: machine.target_cpu() as usize, ..UserOptions::default() };
     let caches = &machine.topology.caches;
     let made = UserBench::new(&options, plan.clock, plan.step, &designs, &["empty"], caches, plan.seed);
-    let (bench, _) = made.map_err(|why| cyclescope_skipped::left_out(format_args!("markers: {why}"))).ok()?;
-    let bench = Box::new(Selected::new(bench, |case| case.context == "empty"));
-    let open = DEFAULT.opening(&machine, OpenOptions::default());
+    let (bench, _) = made.map_err(|why| cyclescope_skipped::report_left_out(format_args!("markers: {why}"))).ok()?;
+    let bench = Box::new(SelectedBench::new(bench, |case| case.context == "empty"));
+    let open = DEFAULT_OFFER.make_opener(&machine, OpenOptions::default());
     let plan = MarkerPlan {
         executor: "user".to_string(),
         plan,
@@ -223,6 +227,6 @@ fn marker() -> Option<Value> {
         cpu_model: "a processor".to_string(),
         skipped: Vec::new(),
     };
-    let facts = plain(&machine).expect("plain data");
+    let facts = to_json_value(&machine).expect("plain data");
     recorded(&mut MarkerStudy::new(plan, facts, "cyclescope marker".to_string(), bench, open))
 }

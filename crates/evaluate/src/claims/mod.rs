@@ -6,30 +6,30 @@
 //! not hold where it lies on the other, and can't be told where it lies across. What a document says *may* happen holds
 //! where it is seen; that it is not seen refutes nothing.
 
-mod by_parts;
-mod by_readings;
-mod by_samples;
-mod by_tsc;
-mod entry;
-mod judgement;
-mod notes;
-mod paper;
+mod claim_entry;
+mod claim_judgement;
+mod fault_claims;
+mod notes_claims;
+mod pair_claims;
+mod paper_claims;
+mod sample_claims;
 #[cfg(test)]
 mod tests;
+mod tsc_claims;
 
-pub use judgement::Figure;
-pub(crate) use judgement::Seen;
+pub(crate) use claim_judgement::ClaimEvidence;
+pub use claim_judgement::ClaimFigure;
 
 use super::contamination::Contamination;
-use super::facts::Facts;
+use super::timing_facts::TimingFacts;
+use claim_entry::{ClaimEntry, ClaimTest, FAULTS_BUT_STORES};
+use claim_judgement::ClaimJudgement;
 use cyclescope_core::statistics::Interval;
-use entry::{ALL_FOUR, Entry, Test};
-use judgement::Judgement;
 use serde::Serialize;
 
 /// A claim, and what this machine says about it, kind `evaluate.claim`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Claim {
+pub struct DocumentClaim {
     /// A name for it.
     pub id: &'static str,
     /// What was tested.
@@ -45,14 +45,14 @@ pub struct Claim {
     /// Whether it holds here; `None` where that can't be told.
     pub holds: Option<bool>,
     /// The figures that say so.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ClaimFigure>,
     /// The same in words, or why nothing can be told.
     pub why: String,
     /// The method that stood in for one that can't run here.
     pub stand_in: Option<&'static str>,
 }
 
-impl Claim {
+impl DocumentClaim {
     /// The verdict in words.
     pub fn verdict(&self) -> &'static str {
         match self.holds {
@@ -62,9 +62,9 @@ impl Claim {
         }
     }
 
-    fn of(entry: &Entry, judgement: Judgement) -> Claim {
-        let Judgement { holds, figures, why, stand_in } = judgement;
-        Claim {
+    fn from_judgement(entry: &ClaimEntry, judgement: ClaimJudgement) -> DocumentClaim {
+        let ClaimJudgement { holds, figures, why, stand_in } = judgement;
+        DocumentClaim {
             id: entry.id,
             text: entry.text,
             quote: entry.quote,
@@ -80,54 +80,58 @@ impl Claim {
 }
 
 /// All claims: the paper's, then those of the notes.
-fn entries() -> impl Iterator<Item = &'static Entry> {
-    paper::CLAIMS.iter().chain(notes::CLAIMS)
+fn list_entries() -> impl Iterator<Item = &'static ClaimEntry> {
+    paper_claims::CLAIMS.iter().chain(notes_claims::CLAIMS)
 }
 
 /// The documents' claims, as this machine has them. Of a method that two executors ran, the first one's figures count.
-pub(crate) fn claims(seen: &Seen) -> Vec<Claim> {
-    entries().map(|entry| Claim::of(entry, judge(&entry.test, seen))).collect()
+pub(crate) fn judge_claims(seen: &ClaimEvidence) -> Vec<DocumentClaim> {
+    list_entries().map(|entry| DocumentClaim::from_judgement(entry, run_claim_test(&entry.test, seen))).collect()
 }
 
 /// The claims where nothing can be told of any of them, for this reason.
-pub(crate) fn untold(why: &str) -> Vec<Claim> {
-    entries().map(|entry| Claim::of(entry, Judgement::open(why))).collect()
+pub(crate) fn undecided_claims(why: &str) -> Vec<DocumentClaim> {
+    list_entries().map(|entry| DocumentClaim::from_judgement(entry, ClaimJudgement::new_undecided(why))).collect()
 }
 
-fn judge(test: &Test, seen: &Seen) -> Judgement {
+fn run_claim_test(test: &ClaimTest, seen: &ClaimEvidence) -> ClaimJudgement {
     let judged = match *test {
-        Test::Excludes { method, faults } => by_readings::excludes(seen, method, faults),
-        Test::LetsIn { method, fault } => by_readings::lets_in(seen, method, fault),
-        Test::LeavesStores { method } => by_readings::leaves_stores(seen, method),
-        Test::Alike { one, other } => by_readings::alike(seen, [one, other], ALL_FOUR),
-        Test::NothingBehind => by_readings::nothing_behind(seen),
-        Test::Takes { method, side, step, time } => by_parts::takes(seen, method, side, step, time),
-        Test::AddsUp { method } => by_parts::adds_up(seen, method),
-        Test::Cheaper { one, other } => by_parts::cheaper(seen, one, other),
-        Test::Noisy { method, noisy } => by_samples::noisy(seen, method, noisy),
-        Test::ConstantMinimum { method, constant } => by_samples::constant_minimum(seen, method, constant),
-        Test::ConstantVariance { method, constant } => by_samples::constant_variance(seen, method, constant),
-        Test::Monotone { method } => by_samples::monotone(seen, method),
-        Test::Resolves { method, most } => by_samples::resolves(seen, method, most),
-        Test::FinerByMany => by_samples::finer_by_many(seen),
-        Test::Multiples => by_tsc::multiples(seen),
-        Test::StepIsSteady => by_tsc::step_is_steady(seen),
-        Test::LfenceWaits => by_tsc::lfence_waits(seen),
-        Test::Asynchronous => by_tsc::asynchronous(seen),
+        ClaimTest::Excludes { method, faults } => fault_claims::judge_excludes(seen, method, faults),
+        ClaimTest::LetsIn { method, fault } => fault_claims::judge_lets_in(seen, method, fault),
+        ClaimTest::LeavesStores { method } => fault_claims::judge_leaves_stores(seen, method),
+        ClaimTest::Alike { one, other } => fault_claims::judge_alike(seen, [one, other], FAULTS_BUT_STORES),
+        ClaimTest::NothingBehind => fault_claims::judge_nothing_behind(seen),
+        ClaimTest::Takes { method, side, step, time } => pair_claims::judge_step_time(seen, method, side, step, time),
+        ClaimTest::AddsUp { method } => pair_claims::judge_adds_up(seen, method),
+        ClaimTest::Cheaper { one, other } => pair_claims::judge_cheaper(seen, one, other),
+        ClaimTest::Noisy { method, noisy } => sample_claims::judge_noise(seen, method, noisy),
+        ClaimTest::ConstantMinimum { method, constant } => {
+            sample_claims::judge_constant_minimum(seen, method, constant)
+        }
+        ClaimTest::ConstantVariance { method, constant } => {
+            sample_claims::judge_constant_variance(seen, method, constant)
+        }
+        ClaimTest::Monotone { method } => sample_claims::judge_monotone(seen, method),
+        ClaimTest::Resolves { method, most } => sample_claims::judge_resolution(seen, method, most),
+        ClaimTest::FinerByMany => sample_claims::judge_finer_by_many(seen),
+        ClaimTest::Multiples => tsc_claims::judge_multiples(seen),
+        ClaimTest::StepIsSteady => tsc_claims::judge_steady_step(seen),
+        ClaimTest::LfenceWaits => tsc_claims::judge_lfence(seen),
+        ClaimTest::Asynchronous => tsc_claims::judge_asynchrony(seen),
     };
-    judged.unwrap_or_else(|why| Judgement::open(&why))
+    judged.unwrap_or_else(|why| ClaimJudgement::new_undecided(&why))
 }
 
 /// Below how many core cycles a clock of this step, in raw units, can't tell a figure from 0, by the core clock as it was
 /// watched.
-pub(crate) fn bound(step: f64, facts: &Facts) -> f64 {
+pub(crate) fn clock_detection_bound(step: f64, facts: &TimingFacts) -> f64 {
     let rate = facts.series.known().map_or(1.0, |series| series.raw_per_cycle[1]);
-    judgement::bound(step / rate)
+    claim_judgement::detection_bound(step / rate)
 }
 
 /// Whether a claim rests on this row of a method, and its interval is too wide to decide it.
-pub(crate) fn leaves_open(method: &str, row: &Contamination, bound: f64) -> bool {
-    let asked = entries().any(|entry| entry.test.asks(method, row.fault));
-    let open = |cost: &Interval| by_readings::is_open(row, cost, bound);
+pub(crate) fn leaves_claim_open(method: &str, row: &Contamination, bound: f64) -> bool {
+    let asked = list_entries().any(|entry| entry.test.asks_about(method, row.fault));
+    let open = |cost: &Interval| fault_claims::is_row_undecided(row, cost, bound);
     asked && row.cost.known().is_none_or(open)
 }

@@ -1,60 +1,59 @@
 //! Claims on planted figures.
 
-use super::entry::Test;
-use super::judgement::{all, below, within};
+use super::claim_entry::ClaimTest;
+use super::claim_judgement::{all_hold, is_below, is_near_zero};
 use super::*;
 use crate::TestedClock;
-use crate::contamination::{FAULTS, Fault, Verdict, not_run};
-use crate::evaluated::Evaluated;
-use crate::method::{Method, Samples};
-use crate::parts::{How, Part, Parts};
-use crate::reader::Size;
-use crate::resolution::{Effort, resolution};
-use crate::sampling::{Sampling, Span};
-use cyclescope_code::clock::{Clock, Side, Step};
+use crate::contamination::{ContaminationFault, FAULTS, PromiseVerdict, list_rows_not_run};
+use crate::ensemble_reader::SamplingSize;
+use crate::method_evaluation::MethodEvaluation;
+use crate::pair_breakdown::{PairBreakdown, PairStepCost, StepVariation};
+use crate::resolution::{ResolutionEffort, measure_resolution};
+use crate::sampled_method::{SampledMethod, SamplingRequest};
+use crate::sampling::{PairSampler, SamplingSpan};
+use cyclescope_code::clock::{Clock, ClockSide, ClockStep};
 use cyclescope_core::machine::Machine;
-use cyclescope_core::machine::calibrate::Calibration;
-use cyclescope_core::machine::core_series::{CoreSeries, Look};
+use cyclescope_core::machine::core_series::{CoreClockSample, CoreSeries};
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_core::machine::given::GivenMachine;
-use cyclescope_core::machine::traps::{LfenceProof, Traps};
-use cyclescope_core::machine::tsc::GivenTsc;
+use cyclescope_core::machine::machine_parameters::MachineParameters;
+use cyclescope_core::machine::timing_costs::{LfenceProof, TimingCosts};
+use cyclescope_core::machine::tsc::TscParameters;
+use cyclescope_core::machine::tsc_calibration::TscCalibration;
 use cyclescope_core::machine::tsc_study::TscStudy;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::ruler::Quiet;
-use cyclescope_sim::{Noise, Scenario, Simulated};
+use cyclescope_measure::ruler::UnsharedWidth;
+use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedNoise};
 use std::time::Duration;
 
-const FEW: Effort = Effort { time: Duration::from_millis(5), readings: None };
+const FEW: ResolutionEffort = ResolutionEffort { time: Duration::from_millis(5), readings: None };
 
 /// The step of the simulated TSC in ticks; a core cycle is three quarters of a tick.
 const STEP: u64 = 26;
 
 /// A method whose faults cost this much, to this margin: seen where it is beyond the tolerance.
-fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> Evaluated {
+fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> MethodEvaluation {
     sampled(name, costs, margin, 2000, &Scenario { step: STEP, ..Scenario::default() })
 }
 
 /// The same with this number of readings in an ensemble, on this machine.
-fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Scenario) -> Evaluated {
-    let clock = Clock::named(name).unwrap();
-    let ruler = Clock::named("lfence-rdtsc-lfence").unwrap();
+fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Scenario) -> MethodEvaluation {
+    let clock = Clock::find_named(name).unwrap();
+    let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
     let step = STEP as f64;
-    let tested =
-        TestedClock { clock, executor: "user", ruler, step, imul_latency: 3.0, width: None, emulated: false };
-    let mut machine = Simulated::new(scenario.clone(), 1);
-    let size = Size { ensembles: 8, samples };
-    let shape = Sampling::new(&tested).shape(size, 80e-9);
-    let span = Span { from: Duration::ZERO, until: Duration::from_secs(86_400) };
-    let samples = Samples { asked: size, shape, span, earlier: Quiet::default() };
+    let tested = TestedClock { clock, executor: "user", ruler, step, imul_latency: 3.0, width: None, emulated: false };
+    let mut machine = SimulatedExecutor::new(scenario.clone(), 1);
+    let size = SamplingSize { ensembles: 8, samples };
+    let shape = PairSampler::new(&tested).sampling_shape(size, 80e-9);
+    let span = SamplingSpan { from: Duration::ZERO, until: Duration::from_secs(86_400) };
+    let samples = SamplingRequest { asked: size, shape, span, earlier: UnsharedWidth::default() };
     let mut random = Random::new(2);
-    let method = Method::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
-    let row = |(fault, cost): (&Fault, f64)| {
-        let cost = Interval::around(cost, margin);
+    let method = SampledMethod::measure(&mut machine, &tested, &samples, &mut random, &mut |_| Ok(()));
+    let row = |(fault, cost): (&ContaminationFault, f64)| {
+        let cost = Interval::with_margin(cost, margin);
         let seen = cost.low.abs().min(cost.high.abs()) > 1.0 && !cost.contains(0.0);
-        let verdict = if seen { Verdict::Visible } else { Verdict::Unclear };
+        let verdict = if seen { PromiseVerdict::Visible } else { PromiseVerdict::Unclear };
         let (promised, neighbour) = (false, "planted");
         Contamination {
             fault: *fault,
@@ -67,35 +66,35 @@ fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Sc
             verdict,
         }
     };
-    let part = |step: Step, side, between, cost| {
-        let cost = Interval::around(cost, 2.0);
-        Part { step: step.name(), side, between, how: How::LeftOut, cost }
+    let part = |step: ClockStep, side, between, cost| {
+        let cost = Interval::with_margin(cost, 2.0);
+        PairStepCost { step: step.name(), side, between, how: StepVariation::LeftOut, cost }
     };
-    Evaluated {
+    MethodEvaluation {
         candidate: tested.candidate(),
         method: method.unwrap(),
         contamination: FAULTS.iter().zip(costs).map(row).collect(),
-        resolution: resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
-        parts: Some(Parts {
-            whole: Interval::around(60.0, 1.0),
+        resolution: measure_resolution(&mut machine, &tested, FEW, &mut random, &mut |_| Ok(())).unwrap(),
+        parts: Some(PairBreakdown {
+            whole: Interval::with_margin(60.0, 1.0),
             parts: vec![
-                part(Step::Cpuid, Side::Start, name == "rdtscp-cpuid", 0.5),
-                part(Step::Lfence, Side::Start, true, 20.0),
-                part(Step::Rdtscp, Side::End, true, 40.0),
+                part(ClockStep::Cpuid, ClockSide::Start, name == "rdtscp-cpuid", 0.5),
+                part(ClockStep::Lfence, ClockSide::Start, true, 20.0),
+                part(ClockStep::Rdtscp, ClockSide::End, true, 40.0),
             ],
-            rest: Interval::around(0.0, 3.0),
+            rest: Interval::with_margin(0.0, 3.0),
             shared: false,
         }),
     }
 }
 
 /// Facts of a machine about which nothing was found.
-fn facts() -> Facts {
-    let tsc = GivenTsc { rate: Hertz(2.3e9), step: STEP as f64 };
-    let machine = Machine::from(GivenMachine { tsc, imul_latency: None });
-    Facts {
+fn facts() -> TimingFacts {
+    let tsc = TscParameters { rate: Hertz(2.3e9), step: STEP as f64 };
+    let machine = Machine::from(MachineParameters { tsc, imul_latency: None });
+    TimingFacts {
         told: machine.tsc.clone(),
-        lfence: machine.features.lfence().clone(),
+        lfence: machine.features.lfence_order().clone(),
         tsc: Fact::unknown("not examined"),
         phases: Fact::unknown("not examined"),
         series: Fact::unknown("not examined"),
@@ -107,7 +106,7 @@ fn facts() -> Facts {
 /// A TSC of which nothing matters but what a CPUID takes beside it, in its ticks.
 fn exiting(cpuid: f64) -> TscStudy {
     let unknown = "not examined";
-    let calibration = Calibration {
+    let calibration = TscCalibration {
         hertz: Hertz(2.3e9),
         low: Hertz(2.3e9),
         high: Hertz(2.3e9),
@@ -119,42 +118,42 @@ fn exiting(cpuid: f64) -> TscStudy {
     };
     let lfence = LfenceProof { chain: 300.0, fenced: 300.0, bare: 100.0, waits: true };
     let (cpuid, rdtscp) = (Fact::Known(cpuid), Fact::unknown(unknown));
-    let traps = Traps { cpuid, rdtsc: 30.0, rdtscp, lfence_rdtsc: 40.0, lfence };
+    let traps = TimingCosts { cpuid, rdtsc: 30.0, rdtscp, lfence_rdtsc: 40.0, lfence };
     TscStudy { calibration, sources: Vec::new(), steps: Vec::new(), traps, unstable: None }
 }
 
-fn judged(methods: &[Evaluated]) -> Vec<Claim> {
-    claims(&Seen { methods, not_run: &[], stand_in: None, facts: &facts() })
+fn judged(methods: &[MethodEvaluation]) -> Vec<DocumentClaim> {
+    judge_claims(&ClaimEvidence { methods, not_run: &[], stand_in: None, facts: &facts() })
 }
 
-fn holds(claims: &[Claim], id: &str) -> Option<bool> {
+fn holds(claims: &[DocumentClaim], id: &str) -> Option<bool> {
     claims.iter().find(|claim| claim.id == id).unwrap_or_else(|| panic!("{id}")).holds
 }
 
 #[test]
 fn entries_are_whole() {
-    for (at, entry) in entries().enumerate() {
-        assert!(entries().take(at).all(|other| other.id != entry.id), "{}", entry.id);
+    for (at, entry) in list_entries().enumerate() {
+        assert!(list_entries().take(at).all(|other| other.id != entry.id), "{}", entry.id);
         let texts = [entry.section, entry.quote, entry.text, entry.criterion];
         assert!(texts.iter().all(|text| !text.is_empty() && !text.contains("  ")), "{}", entry.id);
         let named = match entry.test {
-            Test::Excludes { method, .. } | Test::LetsIn { method, .. } | Test::Noisy { method, .. } => {
+            ClaimTest::Excludes { method, .. } | ClaimTest::LetsIn { method, .. } | ClaimTest::Noisy { method, .. } => {
                 vec![method]
             }
-            Test::Alike { one, other } | Test::Cheaper { one, other } => vec![one, other],
+            ClaimTest::Alike { one, other } | ClaimTest::Cheaper { one, other } => vec![one, other],
             _ => vec![],
         };
-        assert!(named.into_iter().all(|name| Clock::named(name).is_some_and(|clock| clock.name == name)));
+        assert!(named.into_iter().all(|name| Clock::find_named(name).is_some_and(|clock| clock.name == name)));
     }
 }
 
 #[test]
 fn intervals_across_a_bound_tell_nothing() {
-    let of = |value, margin| Interval::around(value, margin);
-    assert_eq!([0.2, 0.6, 1.2].map(|value| below(&of(value, 0.3), 0.7)), [Some(true), None, Some(false)]);
-    assert_eq!([0.0, -5.0, 9.0].map(|value| within(&of(value, 3.0), 4.0)), [Some(true), None, Some(false)]);
-    assert_eq!(all([Some(true), None, Some(false)]), Some(false));
-    assert_eq!((all([Some(true), None]), all([Some(true); 2])), (None, Some(true)));
+    let of = |value, margin| Interval::with_margin(value, margin);
+    assert_eq!([0.2, 0.6, 1.2].map(|value| is_below(&of(value, 0.3), 0.7)), [Some(true), None, Some(false)]);
+    assert_eq!([0.0, -5.0, 9.0].map(|value| is_near_zero(&of(value, 3.0), 4.0)), [Some(true), None, Some(false)]);
+    assert_eq!(all_hold([Some(true), None, Some(false)]), Some(false));
+    assert_eq!((all_hold([Some(true), None]), all_hold([Some(true); 2])), (None, Some(true)));
 }
 
 #[test]
@@ -171,10 +170,8 @@ fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
 fn methods_with_the_same_side_are_judged_together() {
     let of = |[own, own_margin]: [f64; 2], [other, margin]: [f64; 2], name: &str| {
         let faults = |early| [0.0, early, 0.0, 0.0, 0.0];
-        let methods = [
-            evaluated("cpuid-rdtsc-rdtscp-cpuid", faults(own), own_margin),
-            evaluated(name, faults(other), margin),
-        ];
+        let methods =
+            [evaluated("cpuid-rdtsc-rdtscp-cpuid", faults(own), own_margin), evaluated(name, faults(other), margin)];
         let claims = judged(&methods);
         let claim = claims.iter().find(|claim| claim.id == "paper-first-cpuid-is-a-barrier").unwrap();
         (claim.holds, claim.why.contains(name), claim.why.contains("contradict"))
@@ -192,8 +189,8 @@ fn methods_with_the_same_side_are_judged_together() {
 fn behind_a_cpuid_that_leaves_the_guest_nothing_seen_proves_nothing() {
     let of = |early| {
         let methods = [evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], 5.0)];
-        let facts = Facts { tsc: Fact::Known(exiting(12_970.0)), ..facts() };
-        let claims = claims(&Seen { methods: &methods, not_run: &[], stand_in: None, facts: &facts });
+        let facts = TimingFacts { tsc: Fact::Known(exiting(12_970.0)), ..facts() };
+        let claims = judge_claims(&ClaimEvidence { methods: &methods, not_run: &[], stand_in: None, facts: &facts });
         ["paper-first-cpuid-is-a-barrier", "paper-last-cpuid-is-a-barrier"].map(|id| holds(&claims, id))
     };
     assert_eq!([of(0.0), of(-28.0)], [[None, Some(true)], [Some(false), Some(true)]]);
@@ -250,10 +247,10 @@ fn a_variance_is_judged_by_readings_that_nothing_disturbed() {
         let of = |id| claims.iter().find(|claim| claim.id == id).unwrap();
         ids.map(|id| (of(id).holds, of(id).figures[1].quantity.value == Some(0.0)))
     };
-    let rare = Noise::LogNormal { probability: 0.01, median: 30_000.0, sigma: 1.0 };
-    let most = Noise::LogNormal { probability: 0.6, median: 30_000.0, sigma: 1.0 };
+    let rare = SimulatedNoise::LogNormal { probability: 0.01, median: 30_000.0, sigma: 1.0 };
+    let most = SimulatedNoise::LogNormal { probability: 0.6, median: 30_000.0, sigma: 1.0 };
     for samples in [200, 2000] {
-        assert_eq!(of(Noise::None, samples), [(Some(true), true); 2], "{samples}");
+        assert_eq!(of(SimulatedNoise::None, samples), [(Some(true), true); 2], "{samples}");
         assert_eq!(of(rare.clone(), samples), [(Some(true), false); 2], "{samples}");
         assert_eq!(of(most.clone(), samples), [(None, false); 2], "{samples}");
     }
@@ -263,17 +260,17 @@ fn a_variance_is_judged_by_readings_that_nothing_disturbed() {
 fn series(levels: [f64; 2], off: f64) -> CoreSeries {
     let look = |at: usize| {
         let side = [-1.0, 0.4, 1.0, -0.3, 0.7, -0.8][at * 7 / 3 % 6];
-        Look { at_s: at as f64 / 1e4, raw_per_cycle: levels[at / 200] * (1.0 + off * side) }
+        CoreClockSample { at_s: at as f64 / 1e4, raw_per_cycle: levels[at / 200] * (1.0 + off * side) }
     };
-    let looks: Vec<Look> = (0..400).map(look).collect();
-    CoreSeries::of(&looks, 0, "rdtscp", Unit::TscTicks, None).unwrap()
+    let looks: Vec<CoreClockSample> = (0..400).map(look).collect();
+    CoreSeries::from_samples(&looks, 0, "rdtscp", Unit::TscTicks, None).unwrap()
 }
 
 #[test]
 fn scatter_of_looks_is_no_other_clock() {
     let of = |levels, off| {
-        let facts = Facts { series: Fact::Known(series(levels, off)), ..facts() };
-        let claims = claims(&Seen { methods: &[], not_run: &[], stand_in: None, facts: &facts });
+        let facts = TimingFacts { series: Fact::Known(series(levels, off)), ..facts() };
+        let claims = judge_claims(&ClaimEvidence { methods: &[], not_run: &[], stand_in: None, facts: &facts });
         holds(&claims, "notes-asynchronous")
     };
     assert_eq!([of([1.0; 2], 0.001), of([1.0; 2], 0.03)], [Some(false), None]);
@@ -289,8 +286,8 @@ fn a_claim_says_which_method_it_needs() {
     let why = |id: &str| &claims.iter().find(|claim| claim.id == id).unwrap().why;
     assert!(why("notes-rdtsc-early").contains("--clock rdtsc"));
     assert!(why("paper-cr0-minimum").contains("--executor kernel"));
-    assert!(untold("why").iter().all(|claim| claim.holds.is_none() && claim.why == "why"));
-    assert_eq!(untold(&Caveat::emulated().text).len(), entries().count());
+    assert!(undecided_claims("why").iter().all(|claim| claim.holds.is_none() && claim.why == "why"));
+    assert_eq!(undecided_claims(&Caveat::emulated_machine().text).len(), list_entries().count());
 }
 
 #[test]
@@ -299,13 +296,13 @@ fn serialize_stands_in_for_the_write_to_cr0() {
     let row = |cost: f64| evaluated("serialize-rdtsc", [0.0, 0.0, 0.0, cost, 0.0], 2.0).contamination;
     let of = |rows: &[Contamination]| {
         let methods = std::slice::from_ref(&method);
-        let seen = Seen { methods, not_run: &[], stand_in: Some(rows), facts: &facts() };
-        let claims = claims(&seen);
+        let seen = ClaimEvidence { methods, not_run: &[], stand_in: Some(rows), facts: &facts() };
+        let claims = judge_claims(&seen);
         let claim = claims.iter().find(|claim| claim.id == "paper-cr0-needs-nothing-behind").unwrap();
         (claim.holds, claim.stand_in.is_some())
     };
     assert_eq!([of(&row(0.0)), of(&row(40.0))], [(Some(true), true), (Some(false), true)]);
-    let refused = not_run(&method.candidate.clock.promises, "only ring 0 may");
+    let refused = list_rows_not_run(&method.candidate.clock.promises, "only ring 0 may");
     assert_eq!(of(&refused).0, None);
 }
 
@@ -314,13 +311,13 @@ fn only_rows_that_a_claim_rests_on_are_measured_again() {
     let wide = evaluated("rdtscp", [0.0; 5], 30.0).contamination;
     let narrow = evaluated("rdtscp", [0.0; 5], 3.0).contamination;
     let open = |rows: &[Contamination], name: &str| {
-        rows.iter().filter(|row| leaves_open(name, row, 17.0)).map(|row| row.fault).collect::<Vec<_>>()
+        rows.iter().filter(|row| leaves_claim_open(name, row, 17.0)).map(|row| row.fault).collect::<Vec<_>>()
     };
     assert_eq!(open(&wide, "rdtscp"), FAULTS);
     assert_eq!(
         open(&wide, "cpuid-rdtsc-rdtscp-cpuid"),
         FAULTS[..2].iter().chain(&FAULTS[3..4]).copied().collect::<Vec<_>>()
     );
-    assert_eq!(open(&narrow, "rdtscp"), [Fault::StoresNotDrained]);
+    assert_eq!(open(&narrow, "rdtscp"), [ContaminationFault::StoresNotDrained]);
     assert!(open(&wide, "rdpru").is_empty());
 }

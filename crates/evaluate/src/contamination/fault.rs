@@ -1,6 +1,6 @@
 //! The ways in which neighbouring code contaminates a reading, and from when on one counts.
 
-use cyclescope_code::clock::Promises;
+use cyclescope_code::clock::OrderingPromises;
 use serde::Serialize;
 
 /// The level of the intervals. Eighteen methods with five rows each make 90 of them: at 95 % four or five would miss the
@@ -20,7 +20,7 @@ pub const TOLERANCE_DRAIN: f64 = 0.05;
 /// One way in which neighbouring code contaminates a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum ContaminationFault {
     /// Code before the pair is still executing when the start is read, and its rest is counted.
     LeadingUnfinished,
     /// The body begins before the start has been read, and what it has done by then is missed.
@@ -34,51 +34,51 @@ pub enum Fault {
 }
 
 /// All faults, in the order of the code they come from.
-pub const FAULTS: [Fault; 5] = [
-    Fault::LeadingUnfinished,
-    Fault::BodyStartedEarly,
-    Fault::BodyUnfinished,
-    Fault::FollowingInTheWay,
-    Fault::StoresNotDrained,
+pub const FAULTS: [ContaminationFault; 5] = [
+    ContaminationFault::LeadingUnfinished,
+    ContaminationFault::BodyStartedEarly,
+    ContaminationFault::BodyUnfinished,
+    ContaminationFault::FollowingInTheWay,
+    ContaminationFault::StoresNotDrained,
 ];
 
-impl Fault {
+impl ContaminationFault {
     /// The fault in words.
-    pub fn text(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
-            Fault::LeadingUnfinished => "leading code unfinished",
-            Fault::BodyStartedEarly => "body started early",
-            Fault::BodyUnfinished => "body unfinished",
-            Fault::FollowingInTheWay => "following code in the way",
-            Fault::StoresNotDrained => "stores not drained",
+            ContaminationFault::LeadingUnfinished => "leading code unfinished",
+            ContaminationFault::BodyStartedEarly => "body started early",
+            ContaminationFault::BodyUnfinished => "body unfinished",
+            ContaminationFault::FollowingInTheWay => "following code in the way",
+            ContaminationFault::StoresNotDrained => "stores not drained",
         }
     }
 
     /// Whether a method promises that it does not happen.
-    pub(crate) fn excluded_by(self, promises: &Promises) -> bool {
+    pub(crate) fn is_excluded_by(self, promises: &OrderingPromises) -> bool {
         match self {
-            Fault::LeadingUnfinished => promises.leading_done,
-            Fault::BodyStartedEarly => promises.body_waits,
-            Fault::BodyUnfinished => promises.body_done,
-            Fault::FollowingInTheWay => promises.following_waits,
-            Fault::StoresNotDrained => promises.stores_drained,
+            ContaminationFault::LeadingUnfinished => promises.leading_done,
+            ContaminationFault::BodyStartedEarly => promises.body_waits,
+            ContaminationFault::BodyUnfinished => promises.body_done,
+            ContaminationFault::FollowingInTheWay => promises.following_waits,
+            ContaminationFault::StoresNotDrained => promises.stores_drained,
         }
     }
 
     /// Whether it is one of a pair's start; else it is one of its end.
     pub(super) fn is_of_start(self) -> bool {
-        matches!(self, Fault::LeadingUnfinished | Fault::BodyStartedEarly)
+        matches!(self, ContaminationFault::LeadingUnfinished | ContaminationFault::BodyStartedEarly)
     }
 
     /// Whether it makes a body seem longer. The others hide a part of it.
-    pub(super) fn adds(self) -> bool {
-        matches!(self, Fault::LeadingUnfinished | Fault::FollowingInTheWay)
+    pub(super) fn adds_time(self) -> bool {
+        matches!(self, ContaminationFault::LeadingUnfinished | ContaminationFault::FollowingInTheWay)
     }
 
     /// From how many core cycles on it counts, beside a neighbour that takes `size` of them.
-    pub(super) fn tolerance(self, size: f64) -> f64 {
+    pub(super) fn tolerance_cycles(self, size: f64) -> f64 {
         match self {
-            Fault::StoresNotDrained => TOLERANCE_CYCLES.max(TOLERANCE_DRAIN * size),
+            ContaminationFault::StoresNotDrained => TOLERANCE_CYCLES.max(TOLERANCE_DRAIN * size),
             _ => TOLERANCE_CYCLES,
         }
     }
@@ -86,7 +86,7 @@ impl Fault {
 
 /// Under which conditions a contamination was measured.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Conditions {
+pub(super) struct TrialConditions {
     /// What the neighbour takes, in core cycles.
     pub(super) size: f64,
     /// By how many core cycles at most the end's own time exceeds that of the code before what it may miss; 0 where

@@ -3,7 +3,7 @@
 //! The notes name four ways in which code around a pair of readings contaminates it; stores that have executed but
 //! are not yet visible are a fifth, for LFENCE and RDTSCP do not wait for them (Intel SDM vol. 2, LFENCE). Each is
 //! provoked by a crafted neighbour and measured, and the result compared with what the method promises
-//! ([`cyclescope_code::clock::Promises`]).
+//! ([`cyclescope_code::clock::OrderingPromises`]).
 //!
 //! # What is measured
 //!
@@ -64,32 +64,32 @@
 //!   remain only what is far larger has a verdict.
 //! - That nothing is seen says that these neighbours did nothing on this core, not that no code can.
 
-mod acquire;
 mod fault;
-mod neighbours;
-mod sides;
+mod neighbour_code;
+mod reference_reading;
 mod stand_in;
 mod trial;
+mod trial_runner;
 
 #[cfg(test)]
 mod tests;
 
-use fault::Conditions;
-pub use fault::{CONFIDENCE, FAULTS, Fault, TOLERANCE_CYCLES, TOLERANCE_DRAIN};
+use fault::TrialConditions;
+pub use fault::{CONFIDENCE, ContaminationFault, FAULTS, TOLERANCE_CYCLES, TOLERANCE_DRAIN};
 pub use stand_in::STAND_IN;
 
 use super::TestedClock;
-use acquire::{Means, Outcome};
-use cyclescope_code::clock::{Clock, Promises};
+use cyclescope_code::clock::{Clock, OrderingPromises};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::Interval;
 use cyclescope_exec::Executor;
-use neighbours::Neighbour;
+use neighbour_code::NeighbourCode;
 use serde::Serialize;
 use std::time::Duration;
-use trial::Trial;
+use trial::ContaminationTrial;
+use trial_runner::{TrialOutcome, TrialRunner};
 
 /// The same where the core was shared with a busy sibling: what an empty pair takes moved by up to 10 cycles then
 /// (Xeon, family 6, model 207).
@@ -98,7 +98,7 @@ pub(crate) const TOLERANCE_SHARED: f64 = 10.0;
 /// What a measured contamination says about a method's promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum PromiseVerdict {
     /// Promised not to happen, and it does not.
     Kept,
     /// Promised not to happen, and it surely does, beside two kinds of neighbours: a finding.
@@ -121,10 +121,10 @@ pub enum Verdict {
 /// own width, which the instrument alone makes 0.7 cycles each way ([`cyclescope_measure::ruler::INSTRUMENT_CYCLES`]). A
 /// cost on the wrong side comes from something else, and leaves the question open. So does a part of a body that
 /// seems missed and is no larger than what the end's own time may hide.
-fn seen(fault: Fault, cost: &Interval, conditions: &Conditions) -> Option<bool> {
-    let Conditions { size, overlap, alone } = *conditions;
-    let tolerance = fault.tolerance(size).max(if alone { 0.0 } else { TOLERANCE_SHARED });
-    let seen = if fault.adds() { cost.low > tolerance } else { cost.high < -tolerance - overlap };
+fn is_fault_seen(fault: ContaminationFault, cost: &Interval, conditions: &TrialConditions) -> Option<bool> {
+    let TrialConditions { size, overlap, alone } = *conditions;
+    let tolerance = fault.tolerance_cycles(size).max(if alone { 0.0 } else { TOLERANCE_SHARED });
+    let seen = if fault.adds_time() { cost.low > tolerance } else { cost.high < -tolerance - overlap };
     let absent = alone && cost.low > -2.0 * tolerance && cost.high < 2.0 * tolerance;
     match (seen, absent) {
         (true, _) => Some(true),
@@ -133,24 +133,24 @@ fn seen(fault: Fault, cost: &Interval, conditions: &Conditions) -> Option<bool> 
     }
 }
 
-impl Verdict {
+impl PromiseVerdict {
     /// What it means for a promise that a fault is seen, or not. `None` where that can't be told.
-    fn of(promised: bool, seen: Option<bool>) -> Verdict {
+    fn from_observation(promised: bool, seen: Option<bool>) -> PromiseVerdict {
         match (promised, seen) {
-            (true, Some(true)) => Verdict::Broken,
-            (false, Some(true)) => Verdict::Visible,
-            (true, Some(false)) => Verdict::Kept,
-            (false, Some(false)) => Verdict::NotVisible,
-            (_, None) => Verdict::Unclear,
+            (true, Some(true)) => PromiseVerdict::Broken,
+            (false, Some(true)) => PromiseVerdict::Visible,
+            (true, Some(false)) => PromiseVerdict::Kept,
+            (false, Some(false)) => PromiseVerdict::NotVisible,
+            (_, None) => PromiseVerdict::Unclear,
         }
     }
 
     /// Whether the contamination happens; `None` where that can't be decided.
-    pub fn happens(self) -> Option<bool> {
+    pub fn fault_happens(self) -> Option<bool> {
         match self {
-            Verdict::Broken | Verdict::Visible => Some(true),
-            Verdict::Kept | Verdict::NotVisible => Some(false),
-            Verdict::Unclear | Verdict::NotRun => None,
+            PromiseVerdict::Broken | PromiseVerdict::Visible => Some(true),
+            PromiseVerdict::Kept | PromiseVerdict::NotVisible => Some(false),
+            PromiseVerdict::Unclear | PromiseVerdict::NotRun => None,
         }
     }
 }
@@ -159,7 +159,7 @@ impl Verdict {
 #[derive(Debug, Clone, Serialize)]
 pub struct Contamination {
     /// The fault.
-    pub fault: Fault,
+    pub fault: ContaminationFault,
     /// Whether the method promises that it does not happen.
     pub promised: bool,
     /// The neighbour that provoked it, in words. Of several kinds of following code the one that cost most.
@@ -172,14 +172,14 @@ pub struct Contamination {
     /// 10 core cycles.
     pub shared: bool,
     /// What another kind of neighbour says; none where the first does not speak against the method.
-    pub second: Option<Second>,
+    pub second: Option<SecondOpinion>,
     /// What that says about the promise.
-    pub verdict: Verdict,
+    pub verdict: PromiseVerdict,
 }
 
 /// What another kind of neighbour says of a breach that one neighbour has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Second {
+pub struct SecondOpinion {
     /// The neighbour, in words.
     pub neighbour: &'static str,
     /// What the fault costs beside it, in core cycles, at a level of [`CONFIDENCE`]; none where something disturbed
@@ -194,49 +194,51 @@ pub struct Second {
 ///
 /// Each fault has an equal part of the time, whatever a reading costs: a method that leaves the guest with CPUID gets
 /// fewer rounds, wider intervals and, where they are too wide, no verdict.
-pub fn contamination(
+pub fn measure_contamination(
     executor: &mut dyn Executor,
     tested: &TestedClock,
     time: Duration,
     random: &mut Random,
 ) -> Result<Vec<Contamination>, RunError> {
     let part = time / FAULTS.len() as u32;
-    let mut means = Means::new(executor, random, tested);
-    FAULTS.iter().map(|&fault| one(&mut means, tested, fault, part)).collect()
+    let mut means = TrialRunner::new(executor, random, tested);
+    FAULTS.iter().map(|&fault| run_fault_trials(&mut means, tested, fault, part)).collect()
 }
 
 /// Measures one fault of a timing method, in this time.
-pub(crate) fn contamination_by(
+pub(crate) fn measure_fault(
     executor: &mut dyn Executor,
     tested: &TestedClock,
-    fault: Fault,
+    fault: ContaminationFault,
     time: Duration,
     random: &mut Random,
 ) -> Result<Contamination, RunError> {
-    one(&mut Means::new(executor, random, tested), tested, fault, time)
+    run_fault_trials(&mut TrialRunner::new(executor, random, tested), tested, fault, time)
 }
 
 /// Whether a fault is provoked and measured in the same way with two methods, so that what one shows is shown of both.
-pub(crate) fn is_alike(one: &Clock, other: &Clock, fault: Fault) -> bool {
-    trial::is_alike(one, other, fault)
+pub(crate) fn is_measured_alike(one: &Clock, other: &Clock, fault: ContaminationFault) -> bool {
+    trial::has_same_trials(one, other, fault)
 }
 
 /// The rows of a method that can't be run here, and why.
-pub fn not_run(promises: &Promises, why: &str) -> Vec<Contamination> {
-    let row = |fault| open(fault, promises, neighbours::of(fault)[0], Verdict::NotRun, why);
+pub fn list_rows_not_run(promises: &OrderingPromises, why: &str) -> Vec<Contamination> {
+    let row = |fault| {
+        new_unmeasured(fault, promises, neighbour_code::choose_neighbours(fault)[0], PromiseVerdict::NotRun, why)
+    };
     FAULTS.map(row).into()
 }
 
-fn open(
-    fault: Fault,
-    promises: &Promises,
-    neighbour: &Neighbour,
-    verdict: Verdict,
+fn new_unmeasured(
+    fault: ContaminationFault,
+    promises: &OrderingPromises,
+    neighbour: &NeighbourCode,
+    verdict: PromiseVerdict,
     why: &str,
 ) -> Contamination {
     Contamination {
         fault,
-        promised: fault.excluded_by(promises),
+        promised: fault.is_excluded_by(promises),
         neighbour: neighbour.words,
         size: None,
         cost: Fact::unknown(why),
@@ -246,32 +248,38 @@ fn open(
     }
 }
 
-fn one(
-    means: &mut Means,
+fn run_fault_trials(
+    means: &mut TrialRunner,
     tested: &TestedClock,
-    fault: Fault,
+    fault: ContaminationFault,
     mut time: Duration,
 ) -> Result<Contamination, RunError> {
-    let mut pair = neighbours::of(fault);
-    if fault == Fault::FollowingInTheWay {
+    let mut pair = neighbour_code::choose_neighbours(fault);
+    if fault == ContaminationFault::FollowingInTheWay {
         time /= 2;
-        pair = worst(means, tested, time)?;
+        pair = find_worst_following(means, tested, time)?;
     }
     let [neighbour, other] = pair;
     let promises = &tested.clock.promises;
-    let outcome = means.run(&Trial::new(tested.clock, fault, neighbour), time)?;
-    let Some(Outcome { costs, conditions }) = outcome else {
-        return Ok(open(fault, promises, neighbour, Verdict::Unclear, "something disturbed every attempt"));
+    let outcome = means.run_trial(&ContaminationTrial::new(tested.clock, fault, neighbour), time)?;
+    let Some(TrialOutcome { costs, conditions }) = outcome else {
+        return Ok(new_unmeasured(
+            fault,
+            promises,
+            neighbour,
+            PromiseVerdict::Unclear,
+            "something disturbed every attempt",
+        ));
     };
     if neighbour.least > 0.0 && conditions.size < neighbour.least {
         let why = "LFENCE does not hold code back here, so there is nothing to compare with";
-        return Ok(open(fault, promises, neighbour, Verdict::Unclear, why));
+        return Ok(new_unmeasured(fault, promises, neighbour, PromiseVerdict::Unclear, why));
     }
-    let (promised, cost) = (fault.excluded_by(promises), costs[0]);
-    let mut seen = seen(fault, &cost, &conditions);
+    let (promised, cost) = (fault.is_excluded_by(promises), costs[0]);
+    let mut seen = is_fault_seen(fault, &cost, &conditions);
     let mut asked = None;
     if promised && seen == Some(true) {
-        let second = second(means, tested, fault, other, time)?;
+        let second = confirm_breach(means, tested, fault, other, time)?;
         seen = seen.filter(|_| second.confirms);
         asked = Some(second);
     }
@@ -283,40 +291,42 @@ fn one(
         cost: Fact::Known(cost),
         shared: !conditions.alone,
         second: asked,
-        verdict: Verdict::of(promised, seen),
+        verdict: PromiseVerdict::from_observation(promised, seen),
     })
 }
 
 /// Asks another neighbour about a breach, in layouts of its own.
-fn second(
-    means: &mut Means,
+fn confirm_breach(
+    means: &mut TrialRunner,
     tested: &TestedClock,
-    fault: Fault,
-    neighbour: &Neighbour,
+    fault: ContaminationFault,
+    neighbour: &NeighbourCode,
     time: Duration,
-) -> Result<Second, RunError> {
-    let outcome = means.run(&Trial::against(tested.clock, fault, neighbour), time)?;
+) -> Result<SecondOpinion, RunError> {
+    let outcome = means.run_trial(&ContaminationTrial::confirming_breach(tested.clock, fault, neighbour), time)?;
     let words = neighbour.words;
-    let Some(Outcome { costs, conditions }) = outcome else {
-        return Ok(Second { neighbour: words, cost: None, confirms: false });
+    let Some(TrialOutcome { costs, conditions }) = outcome else {
+        return Ok(SecondOpinion { neighbour: words, cost: None, confirms: false });
     };
-    let shown = |cost| seen(fault, cost, &conditions) == Some(true);
+    let shown = |cost| is_fault_seen(fault, cost, &conditions) == Some(true);
     let held_back = neighbour.least == 0.0 || conditions.size >= neighbour.least;
     let confirms = held_back && costs.iter().all(shown);
-    Ok(Second { neighbour: words, cost: costs.first().copied(), confirms })
+    Ok(SecondOpinion { neighbour: words, cost: costs.first().copied(), confirms })
 }
 
 /// The two kinds of following code that cost most. They are chosen in layouts of their own, so that the cost that is
 /// reported is not the largest of many, and its interval holds.
-fn worst(
-    means: &mut Means,
+fn find_worst_following(
+    means: &mut TrialRunner,
     tested: &TestedClock,
     time: Duration,
-) -> Result<[&'static Neighbour; 2], RunError> {
-    let candidates = &neighbours::FOLLOWING;
-    let outcome = means.run(&Trial::of_following(tested.clock, candidates), time)?;
-    let Some(Outcome { costs, .. }) = outcome else { return Ok(neighbours::of(Fault::FollowingInTheWay)) };
-    let mut ranked: Vec<(&'static Neighbour, f64)> =
+) -> Result<[&'static NeighbourCode; 2], RunError> {
+    let candidates = &neighbour_code::FOLLOWING;
+    let outcome = means.run_trial(&ContaminationTrial::comparing_following(tested.clock, candidates), time)?;
+    let Some(TrialOutcome { costs, .. }) = outcome else {
+        return Ok(neighbour_code::choose_neighbours(ContaminationFault::FollowingInTheWay));
+    };
+    let mut ranked: Vec<(&'static NeighbourCode, f64)> =
         candidates.iter().zip(costs.iter().map(|cost| cost.value)).collect();
     ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     Ok([ranked[0].0, ranked[1].0])

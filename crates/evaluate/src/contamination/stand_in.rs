@@ -1,6 +1,6 @@
 //! What stands in for a method that can't run here.
 
-use cyclescope_code::clock::{Clock, Promises, Step};
+use cyclescope_code::clock::{Clock, ClockStep, OrderingPromises};
 use cyclescope_core::unit::Unit;
 
 /// The paper's CR0 method for user mode, with SERIALIZE in place of the write to CR0: both serialise, and both leave
@@ -12,13 +12,13 @@ pub const STAND_IN: Clock = Clock {
     about: "stands in for the paper's alternative: SERIALIZE in place of the write to CR0",
     source: "Intel's paper, section 3.2.3; Intel SDM vol. 2, SERIALIZE",
     counts: Unit::TscTicks,
-    promises: Promises {
+    promises: OrderingPromises {
         leading_done: true,
         body_waits: false,
         body_done: true,
         following_waits: false,
         stores_drained: true,
     },
-    start: &[Step::Cpuid, Step::Rdtsc, Step::Store],
-    end: &[Step::Serialize, Step::Rdtsc, Step::Store],
+    start: &[ClockStep::Cpuid, ClockStep::Rdtsc, ClockStep::Store],
+    end: &[ClockStep::Serialize, ClockStep::Rdtsc, ClockStep::Store],
 };

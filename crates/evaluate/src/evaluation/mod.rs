@@ -1,38 +1,38 @@
 //! The course of an evaluation: facts of the machine, then each method's neighbours and resolution, and last the
 //! samples, which take whatever time is left.
 
-mod executors;
-mod found;
+mod evaluation_basis;
+mod executor_set;
 
-pub(crate) use executors::{Host, offered};
+pub(crate) use executor_set::{ExecutorHost, open_offered};
 
-use crate::beside;
-use crate::claims::{self, Claim, Seen};
-use crate::contamination::{self, Contamination, contamination};
-pub use crate::evaluated::Evaluated;
-use crate::facts::Facts;
-use crate::method::{Method, Samples};
-use crate::parts::{Parts, parts};
-use crate::plan::{EvaluatePlan, Waiting, share};
+use crate::claims::{self, ClaimEvidence, DocumentClaim};
+use crate::contamination::{self, Contamination, measure_contamination};
+pub use crate::method_evaluation::MethodEvaluation;
+use crate::pair_breakdown::{PairBreakdown, break_down_pair};
+use crate::plan::{EvaluatePlan, WaitingMethod, share_budget};
+use crate::published_comparison;
 use crate::record::{
-    ContaminationRecord, EnsembleRecord, EvaluateRecord, FactsRecord, PartsRecord, ResolutionRecord,
-    Surroundings,
+    ContaminationRecord, EnsembleRecord, EvaluateOrigin, EvaluateRecord, PairBreakdownRecord, ResolutionRecord,
+    TimingFactsRecord,
 };
-use crate::resolution::{Climbed, Effort, Resolution, resolution};
-use crate::sampling::{Sampling, Span, Taken};
-use crate::trimmed;
-use crate::verdict::Verdict;
-use crate::{Candidate, TestedClock};
+use crate::resolution::{Resolution, ResolutionEffort, StaircaseProgress, measure_resolution};
+use crate::sampled_method::{SampledMethod, SamplingRequest};
+use crate::sampling::{CompletedEnsemble, PairSampler, SamplingSpan};
+use crate::timing_facts::TimingFacts;
+use crate::trimmed_ensemble;
+use crate::verdict::EvaluationVerdict;
+use crate::{MethodCandidate, TestedClock};
 use cyclescope_core::error::Error;
 use cyclescope_core::random::Random;
 use cyclescope_exec::LockState;
-use cyclescope_measure::result::answers::Answers;
+use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::ruler::Quiet;
+use cyclescope_measure::ruler::UnsharedWidth;
 use cyclescope_measure::sibling::SiblingPolicy;
-use cyclescope_measure::study::{Follow, Progress, Record, Stop, going};
-use executors::Executors;
-use found::{Found, Seeds};
+use cyclescope_measure::study::{ResultRecord, StopReason, StudyFollower, StudyProgress, check_stop};
+use evaluation_basis::{EvaluationBasis, ExperimentSeeds};
+use executor_set::ExecutorSet;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
@@ -40,76 +40,79 @@ use std::time::Duration;
 /// What was found. Of an evaluation that ended early it is what was complete.
 pub struct Evaluation {
     /// About the machine.
-    pub facts: Facts,
+    pub facts: TimingFacts,
     /// About each method whose samples are complete, in the order of the plan.
-    pub methods: Vec<Evaluated>,
+    pub methods: Vec<MethodEvaluation>,
     /// What the documents claim.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<DocumentClaim>,
     /// What follows from all of it, for each executor.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<EvaluationVerdict>,
     /// Whether it came to its end.
     pub complete: bool,
 }
 
 /// A row that a claim rests on is measured again while its interval leaves the claim open: a spell of other work makes it wide.
-const BESIDE_OTHERS: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+const REMEASURE_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 
 /// How far the course has come, by the default executor's time.
 #[derive(Clone, Copy)]
-struct Pace {
+struct EvaluationPace {
     started: Duration,
     /// Seconds that all of it should take.
     expected: f64,
 }
 
-impl Pace {
-    fn seconds(&self, now: Duration) -> f64 {
+impl EvaluationPace {
+    fn elapsed_seconds(&self, now: Duration) -> f64 {
         now.saturating_sub(self.started).as_secs_f64()
     }
 
-    fn progress(&self, now: Duration, message: &str) -> Progress {
-        Progress::share(self.seconds(now) / self.expected, message)
+    fn progress_at(&self, now: Duration, message: &str) -> StudyProgress {
+        StudyProgress::from_share(self.elapsed_seconds(now) / self.expected, message)
     }
 }
 
 /// What an evaluation is about.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct EvaluationRequest<'a> {
     pub(super) plan: &'a EvaluatePlan,
-    pub(super) around: &'a Surroundings,
+    pub(super) around: &'a EvaluateOrigin,
     /// The machine's record.
     pub(super) machine: &'a Value,
 }
 
 /// What is measured of a method before its samples.
-struct Examined {
+struct MethodExamination {
     contamination: Vec<Contamination>,
     resolution: Resolution,
-    parts: Option<Parts>,
+    parts: Option<PairBreakdown>,
 }
 
 /// An evaluation under way.
-pub(super) struct Course<'a> {
-    asked: Asked<'a>,
-    executors: Executors<'a>,
-    answers: &'a Answers,
-    pace: Pace,
+pub(super) struct EvaluationRun<'a> {
+    asked: EvaluationRequest<'a>,
+    executors: ExecutorSet<'a>,
+    answers: &'a MachineAnswers,
+    pace: EvaluationPace,
     random: Random,
-    follow: &'a mut dyn Follow,
+    follow: &'a mut dyn StudyFollower,
 }
 
-impl<'a> Course<'a> {
+impl<'a> EvaluationRun<'a> {
     /// Opens its executors.
-    pub(super) fn begin(
-        asked: Asked<'a>,
-        host: Option<&'a Host>,
-        answers: &'a Answers,
-        follow: &'a mut dyn Follow,
-    ) -> Result<Course<'a>, Error> {
+    pub(super) fn open_executors(
+        asked: EvaluationRequest<'a>,
+        host: Option<&'a ExecutorHost>,
+        answers: &'a MachineAnswers,
+        follow: &'a mut dyn StudyFollower,
+    ) -> Result<EvaluationRun<'a>, Error> {
         let plan = asked.plan;
-        let mut executors = Executors::open(host, answers, &plan.candidates)?;
-        let pace = Pace { started: executors.plain().now(), expected: plan.expected().as_secs_f64() };
-        Ok(Course { asked, executors, answers, pace, random: Random::new(plan.seed), follow })
+        let mut executors = ExecutorSet::open(host, answers, &plan.candidates)?;
+        let pace = EvaluationPace {
+            started: executors.default_executor().now(),
+            expected: plan.expected_time().as_secs_f64(),
+        };
+        Ok(EvaluationRun { asked, executors, answers, pace, random: Random::new(plan.seed), follow })
     }
 
     /// How the lock of the CPU was found.
@@ -118,254 +121,257 @@ impl<'a> Course<'a> {
     }
 
     /// Takes it to its end. What is complete is there however it ends.
-    pub(super) fn run(&mut self, complete: &mut Option<Evaluation>) -> Result<(), Stop> {
-        let found = self.facts()?;
+    pub(super) fn run(&mut self, complete: &mut Option<Evaluation>) -> Result<(), StopReason> {
+        let found = self.measure_basis()?;
         let facts = found.facts.clone();
-        let empty = Evaluation {
-            facts,
-            methods: Vec::new(),
-            claims: Vec::new(),
-            verdicts: Vec::new(),
-            complete: false,
-        };
+        let empty =
+            Evaluation { facts, methods: Vec::new(), claims: Vec::new(), verdicts: Vec::new(), complete: false };
         let complete = complete.insert(empty);
         let tested_clocks = found.tested_clocks(self.asked.plan);
         let mut examined = Vec::new();
         for tested in &tested_clocks {
-            examined.push(self.examine(tested, &found.facts)?);
+            examined.push(self.examine_method(tested, &found.facts)?);
         }
-        let stand_in = self.stand_in(&found)?;
-        self.not_run()?;
-        self.samples(&tested_clocks, examined, complete)?;
-        self.published(&complete.methods)?;
-        complete.claims = self.claims(complete, stand_in.as_deref())?;
-        complete.verdicts = self.verdicts(complete)?;
+        let stand_in = self.measure_stand_in(&found)?;
+        self.write_refused()?;
+        self.sample_methods(&tested_clocks, examined, complete)?;
+        self.write_published(&complete.methods)?;
+        complete.claims = self.judge_claims(complete, stand_in.as_deref())?;
+        complete.verdicts = self.decide_verdicts(complete)?;
         complete.complete = true;
         Ok(())
     }
 
-    fn record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), Stop> {
-        going(self.follow.record(Record::new(kind, content)))
+    fn write_record<T: Serialize>(&mut self, kind: &'static str, content: &T) -> Result<(), StopReason> {
+        check_stop(self.follow.accept_record(ResultRecord::new(kind, content)))
     }
 
-    fn tell(&mut self, message: &str) -> Result<(), Stop> {
-        let now = self.executors.plain().now();
-        going(self.follow.progress(self.pace.progress(now, message)))
+    fn report_progress(&mut self, message: &str) -> Result<(), StopReason> {
+        let now = self.executors.default_executor().now();
+        check_stop(self.follow.report_progress(self.pace.progress_at(now, message)))
     }
 
-    fn facts(&mut self) -> Result<Found, Stop> {
-        self.tell("looking at the machine")?;
+    fn measure_basis(&mut self) -> Result<EvaluationBasis, StopReason> {
+        self.report_progress("looking at the machine")?;
         let plan = self.asked.plan;
-        let seeds = Seeds { examination: self.random.bits(), watch: self.random.bits() };
-        let found = self.answers.get(|| {
-            let host = self.executors.host()?;
-            Ok::<_, Error>(Found::find(host, self.executors.plain(), plan, seeds))
+        let seeds = ExperimentSeeds { examination: self.random.next_bits(), watch: self.random.next_bits() };
+        let found = self.answers.ask_machine(|| {
+            let host = self.executors.require_host()?;
+            Ok::<_, Error>(EvaluationBasis::measure(host, self.executors.default_executor(), plan, seeds))
         })?;
         if !found.is_sound(plan) {
-            return Err(self.answers.damaged("what was found about the machine is out of its range").into());
+            return Err(self.answers.damage_error("what was found about the machine is out of its range").into());
         }
-        self.record("machine", self.asked.machine)?;
-        self.record("evaluate.tsc", &FactsRecord::new(&found.facts))?;
+        self.write_record("machine", self.asked.machine)?;
+        self.write_record("evaluate.tsc", &TimingFactsRecord::new(&found.facts))?;
         Ok(found)
     }
 
     /// Provokes neighbours of a method and measures its resolution.
-    fn examine(&mut self, tested: &TestedClock<'static>, facts: &Facts) -> Result<Examined, Stop> {
+    fn examine_method(
+        &mut self,
+        tested: &TestedClock<'static>,
+        facts: &TimingFacts,
+    ) -> Result<MethodExamination, StopReason> {
         let candidate = tested.candidate();
         let contamination = match tested.emulated {
-            true => contamination::not_run(&tested.clock.promises, &Caveat::emulated().text),
+            true => contamination::list_rows_not_run(&tested.clock.promises, &Caveat::emulated_machine().text),
             false => {
-                let rows = self.contamination(tested)?;
-                self.again_for_claims(tested, facts, rows)?
+                let rows = self.measure_contamination(tested)?;
+                self.remeasure_open_rows(tested, facts, rows)?
             }
         };
-        self.contaminated(candidate, &contamination)?;
-        let resolution = self.resolution(tested)?;
-        self.record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
+        self.write_contamination(candidate, &contamination)?;
+        let resolution = self.measure_resolution(tested)?;
+        self.write_record("evaluate.resolution", &ResolutionRecord::new(candidate.executor, &resolution))?;
         let parts = match tested.emulated {
             true => None,
-            false => self.parts(tested)?,
+            false => self.measure_breakdown(tested)?,
         };
-        Ok(Examined { contamination, resolution, parts })
+        Ok(MethodExamination { contamination, resolution, parts })
     }
 
-    fn contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, Stop> {
-        self.tell(&format!("provoking neighbours: {}", tested.candidate()))?;
-        let executor = self.executors.of(tested)?;
+    fn measure_contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, StopReason> {
+        self.report_progress(&format!("provoking neighbours: {}", tested.candidate()))?;
+        let executor = self.executors.for_clock(tested)?;
         let time = self.asked.plan.times.contamination;
-        Ok(contamination(executor, tested, time, &mut self.random)?)
+        Ok(measure_contamination(executor, tested, time, &mut self.random)?)
     }
 
     /// Measures those rows again, in more time, that a claim rests on and whose interval leaves it open. The new
     /// interval replaces the one before, which was chosen for its width. A spell of other work on the CPU makes an interval
     /// wide, so that there are several attempts; one wrong verdict in two thousand attempts stays one in several hundred
     /// rows.
-    fn again_for_claims(
+    fn remeasure_open_rows(
         &mut self,
         tested: &TestedClock<'static>,
-        facts: &Facts,
+        facts: &TimingFacts,
         rows: Vec<Contamination>,
-    ) -> Result<Vec<Contamination>, Stop> {
+    ) -> Result<Vec<Contamination>, StopReason> {
         let time = self.asked.plan.times.contamination;
-        let bound = claims::bound(tested.step, facts);
+        let bound = claims::clock_detection_bound(tested.step, facts);
         let again = |course: &mut Self, mut row: Contamination| {
-            let mut retries = BESIDE_OTHERS.start();
-            while claims::leaves_open(tested.clock.name, &row, bound) && retries.retry() {
-                course.tell(&format!("provoking neighbours again: {}", tested.candidate()))?;
-                let (executor, random) = (course.executors.of(tested)?, &mut course.random);
-                row = contamination::contamination_by(executor, tested, row.fault, time, random)?;
+            let mut retries = REMEASURE_POLICY.start_retries();
+            while claims::leaves_claim_open(tested.clock.name, &row, bound) && retries.use_retry() {
+                course.report_progress(&format!("provoking neighbours again: {}", tested.candidate()))?;
+                let (executor, random) = (course.executors.for_clock(tested)?, &mut course.random);
+                row = contamination::measure_fault(executor, tested, row.fault, time, random)?;
             }
             Ok(row)
         };
         rows.into_iter().map(|row| again(self, row)).collect()
     }
 
-    fn contaminated(&mut self, candidate: Candidate, rows: &[Contamination]) -> Result<(), Stop> {
+    fn write_contamination(&mut self, candidate: MethodCandidate, rows: &[Contamination]) -> Result<(), StopReason> {
         let mut rows = rows.iter();
-        rows.try_for_each(|row| {
-            self.record("evaluate.contamination", &ContaminationRecord::new(candidate, row))
-        })
+        rows.try_for_each(|row| self.write_record("evaluate.contamination", &ContaminationRecord::new(candidate, row)))
     }
 
     /// Measures what a method tells apart. A number of readings that was asked for may take minutes, so that it says how
     /// long.
-    fn resolution(&mut self, tested: &TestedClock<'static>) -> Result<Resolution, Stop> {
+    fn measure_resolution(&mut self, tested: &TestedClock<'static>) -> Result<Resolution, StopReason> {
         let plan = self.asked.plan;
         let message = format!("climbing the staircase: {}", tested.candidate());
-        self.tell(&message)?;
+        self.report_progress(&message)?;
         let (pace, follow) = (self.pace, &mut *self.follow);
-        let effort = Effort { time: plan.times.resolution, readings: plan.resolution_samples };
+        let effort = ResolutionEffort { time: plan.times.resolution, readings: plan.resolution_samples };
         let readings = plan.resolution_samples.unwrap_or_default();
-        let mut tell = |climbed: &Climbed| {
+        let mut tell = |climbed: &StaircaseProgress| {
             let left = climbed.left.as_secs_f64();
             let message = format!("{message}, {readings} readings of each length, {left:.0} s left");
-            going(follow.progress(pace.progress(climbed.now, &message)))
+            check_stop(follow.report_progress(pace.progress_at(climbed.now, &message)))
         };
-        resolution(self.executors.of(tested)?, tested, effort, &mut self.random, &mut tell)
+        measure_resolution(self.executors.for_clock(tested)?, tested, effort, &mut self.random, &mut tell)
     }
 
     /// Takes the pair of a method apart.
-    fn parts(&mut self, tested: &TestedClock<'static>) -> Result<Option<Parts>, Stop> {
+    fn measure_breakdown(&mut self, tested: &TestedClock<'static>) -> Result<Option<PairBreakdown>, StopReason> {
         let candidate = tested.candidate();
-        self.tell(&format!("taking the pair apart: {candidate}"))?;
-        let parts = parts(self.executors.of(tested)?, tested, &mut self.random)?;
-        self.record("evaluate.parts", &PartsRecord::new(candidate, parts.as_ref()))?;
+        self.report_progress(&format!("taking the pair apart: {candidate}"))?;
+        let parts = break_down_pair(self.executors.for_clock(tested)?, tested, &mut self.random)?;
+        self.write_record("evaluate.parts", &PairBreakdownRecord::new(candidate, parts.as_ref()))?;
         Ok(parts)
     }
 
     /// The rows of a method that replaces one which can't run here.
-    fn stand_in(&mut self, found: &Found) -> Result<Option<Vec<Contamination>>, Stop> {
-        let default = self.executors.plain().name();
+    fn measure_stand_in(&mut self, found: &EvaluationBasis) -> Result<Option<Vec<Contamination>>, StopReason> {
+        let default = self.executors.default_executor().name();
         match found.stand_in(default).filter(|_| !found.facts.emulated) {
-            Some(stand_in) => Ok(Some(self.contamination(&stand_in)?)),
+            Some(stand_in) => Ok(Some(self.measure_contamination(&stand_in)?)),
             None => Ok(None),
         }
     }
 
     /// The rows of methods that were not run.
-    fn not_run(&mut self) -> Result<(), Stop> {
+    fn write_refused(&mut self) -> Result<(), StopReason> {
         let plan = self.asked.plan;
         plan.not_run.iter().try_for_each(|not| {
-            let rows = contamination::not_run(&not.candidate.clock.promises, &not.why.why);
-            self.contaminated(not.candidate, &rows)
+            let rows = contamination::list_rows_not_run(&not.candidate.clock.promises, &not.why.why);
+            self.write_contamination(not.candidate, &rows)
         })
     }
 
     /// What others published, with ours beside it.
-    fn published(&mut self, methods: &[Evaluated]) -> Result<(), Stop> {
-        let (pairs, stairs) = (beside::pairs(methods), beside::stairs(methods));
-        pairs.iter().try_for_each(|row| self.record("evaluate.published", row))?;
-        stairs.iter().try_for_each(|row| self.record("evaluate.published_stairs", row))
+    fn write_published(&mut self, methods: &[MethodEvaluation]) -> Result<(), StopReason> {
+        let (pairs, stairs) =
+            (published_comparison::compare_pairs(methods), published_comparison::compare_stairs(methods));
+        pairs.iter().try_for_each(|row| self.write_record("evaluate.published", row))?;
+        stairs.iter().try_for_each(|row| self.write_record("evaluate.published_stairs", row))
     }
 
     /// The documents' claims, by all that was measured.
-    fn claims(&mut self, found: &Evaluation, stand_in: Option<&[Contamination]>) -> Result<Vec<Claim>, Stop> {
+    fn judge_claims(
+        &mut self,
+        found: &Evaluation,
+        stand_in: Option<&[Contamination]>,
+    ) -> Result<Vec<DocumentClaim>, StopReason> {
         let Evaluation { facts, methods, .. } = found;
         let claims = match facts.emulated {
-            true => claims::untold(&Caveat::emulated().text),
-            false => claims::claims(&Seen { methods, not_run: &self.asked.plan.not_run, stand_in, facts }),
+            true => claims::undecided_claims(&Caveat::emulated_machine().text),
+            false => {
+                claims::judge_claims(&ClaimEvidence { methods, not_run: &self.asked.plan.not_run, stand_in, facts })
+            }
         };
-        claims.iter().try_for_each(|claim| self.record("evaluate.claim", claim))?;
+        claims.iter().try_for_each(|claim| self.write_record("evaluate.claim", claim))?;
         Ok(claims)
     }
 
     /// The samples of all methods, in the time that is left.
-    fn samples(
+    fn sample_methods(
         &mut self,
         tested_clocks: &[TestedClock<'static>],
-        examined: Vec<Examined>,
+        examined: Vec<MethodExamination>,
         complete: &mut Evaluation,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), StopReason> {
         let plan = self.asked.plan;
         let mut waiting = Vec::new();
         for tested in tested_clocks {
-            let executor = self.executors.of(tested)?;
-            let cost = Sampling::new(tested).pilot(executor, &mut self.random)?;
-            waiting.push(Waiting::new(tested.clock, cost, complete.facts.hertz()));
+            let executor = self.executors.for_clock(tested)?;
+            let cost = PairSampler::new(tested).run_pilot(executor, &mut self.random)?;
+            waiting.push(WaitingMethod::new(tested.clock, cost, complete.facts.tsc_hertz()));
         }
         let budget = plan.budget.as_secs_f64();
-        let wanted: f64 = waiting.iter().map(|method| method.wanted(plan)).sum();
-        self.pace.expected = (self.pace.seconds(self.executors.plain().now()) + wanted).min(budget);
+        let wanted: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
+        self.pace.expected = (self.pace.elapsed_seconds(self.executors.default_executor().now()) + wanted).min(budget);
         let mut quiet = Vec::new();
         for (at, (tested, examined)) in tested_clocks.iter().zip(examined).enumerate() {
-            let from = self.executors.of(tested)?.now();
-            let left = (budget - self.pace.seconds(from)).max(0.0);
-            let (size, seconds) = share(&waiting[at..], left, plan);
+            let from = self.executors.for_clock(tested)?.now();
+            let left = (budget - self.pace.elapsed_seconds(from)).max(0.0);
+            let (size, seconds) = share_budget(&waiting[at..], left, plan);
             // The core is as wide with all methods that have the same ruler, step and executor.
-            let alike = |(other, _): &&(&TestedClock, Quiet)| {
+            let alike = |(other, _): &&(&TestedClock, UnsharedWidth)| {
                 let same = other.ruler.name == tested.ruler.name && other.step == tested.step;
                 same && other.executor == tested.executor
             };
             let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
-            let earlier = earlier.fold(Quiet::default(), Quiet::or_earlier);
+            let earlier = earlier.fold(UnsharedWidth::default(), UnsharedWidth::or_earlier);
             let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-            let span = Span { from, until: from.saturating_add(time) };
-            let shape = waiting[at].shape(tested, size);
-            let method = self.sample(tested, &Samples { asked: plan.size, shape, span, earlier })?;
-            quiet.extend(method.iter().map(|method| (tested, trimmed::quiet(&method.sampled.trimmed))));
+            let span = SamplingSpan { from, until: from.saturating_add(time) };
+            let shape = waiting[at].sampling_shape(tested, size);
+            let method = self.sample_method(tested, &SamplingRequest { asked: plan.size, shape, span, earlier })?;
+            quiet.extend(method.iter().map(|method| (tested, trimmed_ensemble::find_quiet(&method.sampled.trimmed))));
             let candidate = tested.candidate();
-            let Examined { contamination, resolution, parts } = examined;
-            complete.methods.push(Evaluated { candidate, method, contamination, resolution, parts });
+            let MethodExamination { contamination, resolution, parts } = examined;
+            complete.methods.push(MethodEvaluation { candidate, method, contamination, resolution, parts });
         }
         Ok(())
     }
 
-    fn sample(
+    fn sample_method(
         &mut self,
         tested: &TestedClock<'static>,
-        samples: &Samples,
-    ) -> Result<Option<Method<'static>>, Stop> {
+        samples: &SamplingRequest,
+    ) -> Result<Option<SampledMethod<'static>>, StopReason> {
         let candidate = tested.candidate();
         let message = format!("taking samples: {candidate}");
         let (pace, series, follow) = (self.pace, self.asked.plan.series, &mut *self.follow);
-        going(follow.progress(pace.progress(samples.span.from, &message)))?;
-        let mut take = |taken: &Taken| {
+        check_stop(follow.report_progress(pace.progress_at(samples.span.from, &message)))?;
+        let mut take = |taken: &CompletedEnsemble| {
             if series {
                 let record = EnsembleRecord::new(candidate, taken.number, &taken.ensemble);
-                going(follow.record(Record::new("evaluate.ensemble", &record)))?;
+                check_stop(follow.accept_record(ResultRecord::new("evaluate.ensemble", &record)))?;
             }
-            going(follow.progress(pace.progress(taken.now, &message)))
+            check_stop(follow.report_progress(pace.progress_at(taken.now, &message)))
         };
-        let executor = self.executors.of(tested)?;
-        let method = Method::measure(executor, tested, samples, &mut self.random, &mut take)?;
+        let executor = self.executors.for_clock(tested)?;
+        let method = SampledMethod::measure(executor, tested, samples, &mut self.random, &mut take)?;
         if let Some(method) = &method {
-            self.record("evaluate", &EvaluateRecord::new(method, self.asked.around))?;
+            self.write_record("evaluate", &EvaluateRecord::new(method, self.asked.around))?;
         }
         Ok(method)
     }
 
     /// What follows for each executor that ran a method.
-    fn verdicts(&mut self, found: &Evaluation) -> Result<Vec<Verdict>, Stop> {
+    fn decide_verdicts(&mut self, found: &Evaluation) -> Result<Vec<EvaluationVerdict>, StopReason> {
         let Evaluation { facts, methods, .. } = found;
-        let measured =
-            |executor: &&'static str| methods.iter().any(|found| found.candidate.executor == *executor);
+        let measured = |executor: &&'static str| methods.iter().any(|found| found.candidate.executor == *executor);
         let verdict = |executor| match facts.emulated {
-            true => Verdict::emulated(executor),
-            false => Verdict::of(methods, executor),
+            true => EvaluationVerdict::for_emulated(executor),
+            false => EvaluationVerdict::from_methods(methods, executor),
         };
-        let verdicts: Vec<Verdict> =
+        let verdicts: Vec<EvaluationVerdict> =
             self.executors.names().into_iter().filter(measured).map(verdict).collect();
-        verdicts.iter().try_for_each(|verdict| self.record("evaluate.verdict", verdict))?;
+        verdicts.iter().try_for_each(|verdict| self.write_record("evaluate.verdict", verdict))?;
         Ok(verdicts)
     }
 }

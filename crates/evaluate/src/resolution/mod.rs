@@ -16,43 +16,43 @@
 //! a cycle more or less where a body ends here or there, so that neighbouring lengths differ by more or less than one
 //! even where the method resolves one.
 
+mod adjacent_lengths;
 mod confidence;
-mod growth;
-mod neighbours;
-mod points;
-mod ruled;
-mod samples;
+mod reading_ladder;
+mod round_ruler;
 mod staircase;
+mod staircase_experiment;
+mod staircase_points;
 #[cfg(test)]
 mod tests;
 
+pub use adjacent_lengths::AdjacentLengths;
 pub(crate) use confidence::CONFIDENCE;
-pub use growth::Body;
-pub use neighbours::Neighbours;
-pub use points::Totals;
+pub use reading_ladder::{LadderRung, ReadingLadder};
+pub use staircase::{Staircase, StaircaseFollower, StaircaseProgress};
+pub use staircase_experiment::StaircaseBody;
+pub use staircase_points::StaircaseTotals;
 #[cfg(test)]
-pub(crate) use points::{Ensemble, Point};
-pub use samples::{BySamples, Rung};
-pub use staircase::{Climbed, Staircase, Tell};
+pub(crate) use staircase_points::{LengthEnsemble, StaircasePoint};
 
 use super::TestedClock;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::Executor;
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::study::Stop;
+use cyclescope_measure::study::StopReason;
 use std::time::Duration;
 
 /// Time for one method: three fifths for the staircase of additions, which tell one core cycle from the next, and a fifth
 /// each for the paper's loop and for the readings by number. Then some 290 readings of each length tell four of five
 /// neighbours apart where a pair takes 50 ticks (Xeon, 3 GHz); in a third of the time half of them.
-pub const TIME: Duration = Duration::from_millis(500);
+pub const RESOLUTION_TIME: Duration = Duration::from_millis(500);
 
 /// The same in a hurry, in which one addition is not distinguished from the next.
-pub(crate) const TIME_QUICK: Duration = Duration::from_millis(120);
+pub(crate) const RESOLUTION_TIME_QUICK: Duration = Duration::from_millis(120);
 
 /// Readings that one reading of each length makes: two staircases of a thousand.
-pub(crate) const READINGS_OF_ONE: f64 = 2000.0;
+pub(crate) const READINGS_PER_REPETITION: f64 = 2000.0;
 /// Readings of each length at most, as in the paper.
 pub const READINGS_MOST: u32 = 100_000;
 
@@ -74,7 +74,7 @@ pub struct Resolution {
     /// The staircases: the paper's loop and single additions.
     pub staircases: Vec<Staircase>,
     /// What many readings tell apart: of short and of long code.
-    pub by_samples: Vec<BySamples>,
+    pub by_samples: Vec<ReadingLadder>,
     /// How long all of it took, in seconds.
     pub seconds: f64,
     /// What to know before believing the numbers: where the machine is emulated there are none in core cycles.
@@ -83,14 +83,14 @@ pub struct Resolution {
 
 impl Resolution {
     /// The staircase of one kind of body.
-    pub fn staircase(&self, body: Body) -> Option<&Staircase> {
+    pub fn staircase(&self, body: StaircaseBody) -> Option<&Staircase> {
         self.staircases.iter().find(|staircase| staircase.body == body)
     }
 }
 
 /// How much to measure.
 #[derive(Debug, Clone, Copy)]
-pub struct Effort {
+pub struct ResolutionEffort {
     /// Time for one method.
     pub time: Duration,
     /// Readings of each length of the staircases, whatever time they take.
@@ -102,28 +102,28 @@ pub struct Effort {
 /// In a given time methods whose pair takes long, such as those with CPUID in a virtual machine, have fewer readings of
 /// each length, and fewer lengths where that does not suffice. A given number of readings is taken of all lengths; `tell`
 /// hears of each pass then, and may end it all.
-pub fn resolution(
+pub fn measure_resolution(
     executor: &mut dyn Executor,
     tested: &TestedClock,
-    effort: Effort,
+    effort: ResolutionEffort,
     random: &mut Random,
-    tell: &mut Tell,
-) -> Result<Resolution, Stop> {
+    tell: &mut StaircaseFollower,
+) -> Result<Resolution, StopReason> {
     let start = executor.now();
     let part = effort.time / 5;
     let mut staircases = Vec::new();
-    for body in Body::ALL {
-        let time = if body == Body::Adds { 3 * part } else { part };
+    for body in StaircaseBody::ALL {
+        let time = if body == StaircaseBody::Adds { 3 * part } else { part };
         let plan = match effort.readings {
-            Some(readings) => growth::StaircasePlan::of_readings(tested, readings),
-            None => growth::StaircasePlan::fitting(executor, tested, body, time, random)?,
+            Some(readings) => staircase_experiment::StaircasePlan::for_readings(tested, readings),
+            None => staircase_experiment::StaircasePlan::fit_to_time(executor, tested, body, time, random)?,
         };
         let tell = effort.readings.is_some().then_some(&mut *tell);
-        staircases.push(staircase::measure(executor, tested, body, &plan, random, tell)?);
+        staircases.push(staircase::measure_staircase(executor, tested, body, &plan, random, tell)?);
     }
     let by_samples = match tested.emulated {
         true => Vec::new(),
-        false => samples::measure(executor, tested, samples::Effort::Time(part), random)?,
+        false => reading_ladder::measure_ladders(executor, tested, reading_ladder::LadderEffort::Time(part), random)?,
     };
     Ok(Resolution {
         clock: tested.clock.name,

@@ -1,19 +1,19 @@
 //! Both experiments on simulated machines, whose truth is known.
 
-use super::growth::{Share, StaircasePlan};
-use super::points::Sums;
-use super::samples;
+use super::reading_ladder;
+use super::staircase_experiment::{PassShare, StaircasePlan};
+use super::staircase_points::ReadingSums;
 
 use super::*;
 use cyclescope_code::clock::Clock;
-use cyclescope_core::statistics::{Calibration, calibration, trials_needed};
-use cyclescope_sim::{Frequency, Gaps, Scenario, Sibling, Simulated};
+use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, trials_needed};
+use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFrequency, SimulatedGaps, SimulatedSibling};
 
 /// The steps of the time stamp counters seen so far.
 const STEPS: [u64; 5] = [1, 2, 26, 38, 42];
 
 fn tested(scenario: &Scenario) -> TestedClock<'static> {
-    let clock = Clock::named("lfence-rdtsc-lfence").unwrap();
+    let clock = Clock::find_named("lfence-rdtsc-lfence").unwrap();
     TestedClock {
         clock,
         executor: "user",
@@ -25,14 +25,14 @@ fn tested(scenario: &Scenario) -> TestedClock<'static> {
     }
 }
 
-fn staircase_of(scenario: &Scenario, body: Body, plan: &StaircasePlan, seed: u64) -> Staircase {
-    let mut machine = Simulated::new(scenario.clone(), seed);
-    staircase::measure(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed), None).unwrap()
+fn staircase_of(scenario: &Scenario, body: StaircaseBody, plan: &StaircasePlan, seed: u64) -> Staircase {
+    let mut machine = SimulatedExecutor::new(scenario.clone(), seed);
+    staircase::measure_staircase(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed), None).unwrap()
 }
 
 /// Sixteen calls in each of six rounds, of each fifth length.
 fn coarse() -> StaircasePlan {
-    let share = Share { rounds: 6, calls: 16 };
+    let share = PassShare { rounds: 6, calls: 16 };
     StaircasePlan {
         lengths: (0..200).map(|length| 5 * length).collect(),
         share,
@@ -42,10 +42,10 @@ fn coarse() -> StaircasePlan {
     }
 }
 
-fn samples_of(scenario: &Scenario, layouts: usize, seed: u64) -> Vec<BySamples> {
-    let mut machine = Simulated::new(scenario.clone(), seed);
-    let effort = samples::Effort::Layouts(layouts);
-    samples::measure(&mut machine, &tested(scenario), effort, &mut Random::new(seed)).unwrap()
+fn samples_of(scenario: &Scenario, layouts: usize, seed: u64) -> Vec<ReadingLadder> {
+    let mut machine = SimulatedExecutor::new(scenario.clone(), seed);
+    let effort = reading_ladder::LadderEffort::Layouts(layouts);
+    reading_ladder::measure_ladders(&mut machine, &tested(scenario), effort, &mut Random::new(seed)).unwrap()
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_add_takes_one_cycle_whatever_the_step() {
     for step in STEPS {
         let scenario = Scenario { step, ..Scenario::default() };
         for seed in 0..5 {
-            let found = staircase_of(&scenario, Body::Adds, &coarse(), seed);
+            let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), seed);
             let slope = found.slope.unwrap();
             let most = 0.001 + 0.0005 * step as f64;
             assert!(slope.contains(1.0) && slope.half_width() < most, "{step}: {slope:?}");
@@ -66,14 +66,14 @@ fn an_add_takes_one_cycle_whatever_the_step() {
 
 #[test]
 fn lengths_are_spread_evenly() {
-    assert_eq!(growth::spread(4), [0, 333, 666, 999]);
-    assert_eq!(growth::spread(1000), (0..1000).collect::<Vec<_>>());
+    assert_eq!(staircase_experiment::spread_lengths(4), [0, 333, 666, 999]);
+    assert_eq!(staircase_experiment::spread_lengths(1000), (0..1000).collect::<Vec<_>>());
 }
 
 #[test]
 fn an_iteration_takes_what_is_planted() {
     let scenario = Scenario { cost: 2.35, ..Scenario::default() };
-    let found = staircase_of(&scenario, Body::Iterations, &coarse(), 1);
+    let found = staircase_of(&scenario, StaircaseBody::Iterations, &coarse(), 1);
     let slope = found.slope.unwrap();
     assert!(slope.contains(2.35) && slope.half_width() < 0.01, "{slope:?}");
     assert!(found.hidden.unwrap().abs() < 0.5, "{:?}", found.hidden);
@@ -82,14 +82,11 @@ fn an_iteration_takes_what_is_planted() {
 #[test]
 fn one_add_is_resolved_from_enough_readings() {
     // How many readings it takes goes with the square of the step.
-    for (step, rounds, enough) in
-        [(1, 6, true), (2, 6, true), (26, 600, true), (38, 1500, true), (38, 6, false)]
-    {
+    for (step, rounds, enough) in [(1, 6, true), (2, 6, true), (26, 600, true), (38, 1500, true), (38, 6, false)] {
         let scenario = Scenario { step, ..Scenario::default() };
-        let share = Share { rounds, calls: 16 };
-        let plan =
-            StaircasePlan { lengths: (80..=120).collect(), share, passes: 3, block: usize::MAX, until: None };
-        let found = staircase_of(&scenario, Body::Adds, &plan, 2);
+        let share = PassShare { rounds, calls: 16 };
+        let plan = StaircasePlan { lengths: (80..=120).collect(), share, passes: 3, block: usize::MAX, until: None };
+        let found = staircase_of(&scenario, StaircaseBody::Adds, &plan, 2);
         let neighbours = found.neighbours.unwrap();
         assert_eq!(neighbours.resolved, enough, "{step}: {neighbours:?}");
         assert_eq!(neighbours.differences, 40);
@@ -103,10 +100,10 @@ fn one_add_is_resolved_from_enough_readings() {
 #[test]
 fn code_that_hides_is_told_and_bends_no_slope() {
     let scenario = Scenario { slack: 40.0, ..Scenario::default() };
-    let found = staircase_of(&scenario, Body::Adds, &coarse(), 3);
+    let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 3);
     assert!((found.hidden.unwrap() - 40.0).abs() < 1.0, "{:?}", found.hidden);
     assert!(found.slope.unwrap().contains(1.0));
-    let cycles = |point: &Point| point.mean_cycles.unwrap();
+    let cycles = |point: &StaircasePoint| point.mean_cycles.unwrap();
     // The first eight lengths, 0 to 35, take what the pair of readings takes.
     assert!(found.points[..8].iter().all(|point| (cycles(point) - cycles(&found.points[0])).abs() < 1.0));
     assert_eq!(found.totals.first_changes.first(), Some(&45));
@@ -114,23 +111,19 @@ fn code_that_hides_is_told_and_bends_no_slope() {
 
 #[test]
 fn interrupts_are_in_the_papers_figures_and_not_in_ours() {
-    let interrupts = Gaps { rate: 2e-6, ticks: 8000.0 };
+    let interrupts = SimulatedGaps { rate: 2e-6, ticks: 8000.0 };
     let scenario = Scenario { step: 2, interrupts, ..Scenario::default() };
-    let found = staircase_of(&scenario, Body::Adds, &coarse(), 4);
-    assert!(
-        found.totals.maximum_deviation > 4000 && found.totals.total_variance > 1000,
-        "{:?}",
-        found.totals
-    );
+    let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 4);
+    assert!(found.totals.maximum_deviation > 4000 && found.totals.total_variance > 1000, "{:?}", found.totals);
     assert!((0.001..0.1).contains(&found.dropped), "{}", found.dropped);
     assert!(found.slope.unwrap().contains(1.0) && found.neighbours.unwrap().error < 0.5);
 }
 
 #[test]
 fn a_changing_frequency_makes_spurious_minima_in_ticks_alone() {
-    let frequency = Frequency { jump_rate: 1e-6, ..Frequency::default() };
+    let frequency = SimulatedFrequency { jump_rate: 1e-6, ..SimulatedFrequency::default() };
     let scenario = Scenario { step: 2, frequency, ..Scenario::default() };
-    let found = staircase_of(&scenario, Body::Adds, &coarse(), 5);
+    let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 5);
     assert!(found.totals.spurious_minima > 20, "{:?}", found.totals);
     assert!(
         found.spurious_minima_cycles.unwrap() < found.totals.spurious_minima / 2,
@@ -138,20 +131,20 @@ fn a_changing_frequency_makes_spurious_minima_in_ticks_alone() {
         found.spurious_minima_cycles.unwrap()
     );
     assert!(found.slope.unwrap().contains(1.0), "{:?}", found.slope);
-    let none = staircase_of(&Scenario { step: 2, ..Scenario::default() }, Body::Adds, &coarse(), 5);
+    let none = staircase_of(&Scenario { step: 2, ..Scenario::default() }, StaircaseBody::Adds, &coarse(), 5);
     assert_eq!(none.totals.spurious_minima, 0);
 }
 
 #[test]
 fn layouts_beside_a_busy_sibling_are_left_out() {
-    let sibling = Some(Sibling { busy: 2e6, idle: 4e6, snippet: 0.3 });
+    let sibling = Some(SimulatedSibling { busy: 2e6, idle: 4e6, snippet: 0.3 });
     let scenario = Scenario { step: 2, sibling, ..Scenario::default() };
-    let found = staircase_of(&scenario, Body::Adds, &coarse(), 6);
+    let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 6);
     assert!((0.1..0.6).contains(&found.dropped) && !found.shared, "{}", found.dropped);
     // Beside it an addition takes 0.6 % longer than the ruler has it.
     assert!((found.slope.unwrap().value - 1.0).abs() < 0.001, "{:?}", found.slope);
-    let always = Scenario { sibling: Some(Sibling { busy: 1e12, idle: 1.0, snippet: 0.3 }), ..scenario };
-    let found = staircase_of(&always, Body::Adds, &coarse(), 6);
+    let always = Scenario { sibling: Some(SimulatedSibling { busy: 1e12, idle: 1.0, snippet: 0.3 }), ..scenario };
+    let found = staircase_of(&always, StaircaseBody::Adds, &coarse(), 6);
     assert!(found.dropped < 0.01, "{}", found.dropped);
 }
 
@@ -159,13 +152,10 @@ fn layouts_beside_a_busy_sibling_are_left_out() {
 fn many_readings_see_through_the_step() {
     for step in [2, 26, 38] {
         let scenario = Scenario { step, ..Scenario::default() };
-        let [short, long] = <[BySamples; 2]>::try_from(samples_of(&scenario, 4000, 5)).unwrap();
+        let [short, long] = <[ReadingLadder; 2]>::try_from(samples_of(&scenario, 4000, 5)).unwrap();
         for found in [&short, &long] {
             let difference = found.difference.unwrap();
-            assert!(
-                (difference.value - 1.0).abs() < 0.3 && difference.half_width() < 0.3,
-                "{step}: {found:?}"
-            );
+            assert!((difference.value - 1.0).abs() < 0.3 && difference.half_width() < 0.3, "{step}: {found:?}");
             let last = found.rungs.last().unwrap();
             assert_eq!((last.readings, found.one_cycle_from.is_some()), (10_000, true), "{found:?}");
             assert!(last.interleaved < 1.0 && last.right > 0.9, "{step}: {last:?}");
@@ -191,16 +181,15 @@ fn differences_are_in_their_intervals_as_often_as_they_should() {
     for step in [2, 38] {
         let scenario = Scenario { step, ..Scenario::default() };
         let found: Vec<_> = (0..seeds).flat_map(|seed| samples_of(&scenario, 200, seed)).collect();
-        let holds =
-            found.iter().filter(|pair| pair.difference.is_some_and(|value| value.contains(1.0))).count();
-        let judged = calibration(CONFIDENCE, holds, found.len());
-        assert_eq!(judged, Calibration::Right, "{step}: {holds} of {}", found.len());
+        let holds = found.iter().filter(|pair| pair.difference.is_some_and(|value| value.contains(1.0))).count();
+        let judged = judge_coverage(CONFIDENCE, holds, found.len());
+        assert_eq!(judged, CoverageVerdict::Right, "{step}: {holds} of {}", found.len());
     }
 }
 
 #[test]
 fn a_changing_frequency_is_a_floor_without_a_ruler() {
-    let frequency = Frequency { jump_rate: 3e-7, ..Frequency::default() };
+    let frequency = SimulatedFrequency { jump_rate: 3e-7, ..SimulatedFrequency::default() };
     let scenario = Scenario { step: 2, frequency, ..Scenario::default() };
     let long = &samples_of(&scenario, 2000, 5)[1];
     assert!(long.floor_unruled.is_some_and(|readings| readings <= 30), "{long:?}");
@@ -213,11 +202,11 @@ fn a_changing_frequency_is_a_floor_without_a_ruler() {
 fn a_result_is_json_without_nulls_for_numbers() {
     let scenario = Scenario::default();
     let time = Duration::from_millis(30);
-    let mut machine = Simulated::new(scenario.clone(), 7);
-    let effort = super::Effort { time, readings: None };
-    let found = resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut |_| Ok(()));
+    let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
+    let effort = super::ResolutionEffort { time, readings: None };
+    let found = measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut |_| Ok(()));
     let found = found.unwrap();
-    assert!(found.staircase(Body::Adds).is_some_and(|staircase| staircase.points.len() >= 4));
+    assert!(found.staircase(StaircaseBody::Adds).is_some_and(|staircase| staircase.points.len() >= 4));
     let value = serde_json::to_value(&found).unwrap();
     assert_eq!((&value["unit"], &value["ruler_clock"]), (&"tsc_ticks".into(), &value["clock"]));
     assert_eq!(value["staircases"][0]["body"], "iterations");
@@ -227,15 +216,15 @@ fn a_result_is_json_without_nulls_for_numbers() {
 }
 
 /// What the paper's program says of some readings.
-fn ensemble(readings: &[u64]) -> Option<Ensemble> {
-    readings.iter().copied().collect::<Sums>().ensemble()
+fn ensemble(readings: &[u64]) -> Option<LengthEnsemble> {
+    readings.iter().copied().collect::<ReadingSums>().collect_ensemble()
 }
 
 #[test]
 fn readings_in_blocks_are_those_of_all_passes() {
     let scenario = Scenario { step: 26, ..Scenario::default() };
-    let whole = staircase_of(&scenario, Body::Adds, &coarse(), 9);
-    let blocks = staircase_of(&scenario, Body::Adds, &StaircasePlan { block: 2, ..coarse() }, 9);
+    let whole = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 9);
+    let blocks = staircase_of(&scenario, StaircaseBody::Adds, &StaircasePlan { block: 2, ..coarse() }, 9);
     assert_eq!((blocks.passes, blocks.readings, blocks.points.len()), (4, 4 * 6 * 16, 200));
     // The same readings in the same order: the paper's figures take no notice of blocks.
     assert_eq!(blocks.totals, whole.totals);
@@ -247,14 +236,14 @@ fn readings_in_blocks_are_those_of_all_passes() {
 #[test]
 fn a_number_of_readings_is_taken_whatever_the_time() {
     let scenario = Scenario::default();
-    let mut machine = Simulated::new(scenario.clone(), 7);
-    let effort = super::Effort { time: Duration::from_millis(1), readings: Some(100) };
+    let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
+    let effort = super::ResolutionEffort { time: Duration::from_millis(1), readings: Some(100) };
     let mut told = Vec::new();
-    let mut tell = |climbed: &Climbed| {
+    let mut tell = |climbed: &StaircaseProgress| {
         told.push(climbed.left);
         Ok(())
     };
-    let found = resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut tell).unwrap();
+    let found = measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut tell).unwrap();
     for stairs in &found.staircases {
         assert!((100..200).contains(&stairs.readings) && stairs.points.len() == 1000, "{}", stairs.readings);
         assert!(stairs.points.iter().all(|point| point.raw.readings == stairs.readings));
@@ -278,21 +267,21 @@ fn the_papers_integers_come_out() {
 
 #[test]
 fn totals_are_those_of_the_paper() {
-    let point = |length: u32, minimum: u64, variance_floored: u64, maximum_deviation: u64| Point {
+    let point = |length: u32, minimum: u64, variance_floored: u64, maximum_deviation: u64| StaircasePoint {
         length,
-        raw: Ensemble { readings: 9, minimum, maximum_deviation, variance_floored, variance: 0.0 },
+        raw: LengthEnsemble { readings: 9, minimum, maximum_deviation, variance_floored, variance: 0.0 },
         mean_cycles: Some(0.0),
         minimum_cycles: Some(0.0),
         kept: 9,
     };
     let points = [point(0, 44, 3, 16), point(1, 44, 4, 48), point(2, 48, 3, 4), point(3, 46, 0, 4)];
-    let totals = Totals::of(&points);
+    let totals = StaircaseTotals::from_points(&points);
     assert_eq!(totals.spurious_minima, 1);
     assert_eq!((totals.total_variance, totals.maximum_deviation), (2, 48));
     // 3, 4, 3, 0: 34/4 − 2.5² = 2.25; 44, 44, 48, 46: 2.75.
     assert_eq!((totals.variance_of_variances, totals.variance_of_minima), (2, 2));
     assert_eq!((totals.smallest_change, totals.changes), (Some(2), 2));
     assert_eq!((totals.first_changes, totals.length_per_change), (vec![2, 3], Some(1.5)));
-    let still = Totals::of(&points[..2]);
+    let still = StaircaseTotals::from_points(&points[..2]);
     assert_eq!((still.smallest_change, still.length_per_change), (None, None));
 }

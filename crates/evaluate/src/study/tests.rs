@@ -1,21 +1,21 @@
 //! Whole evaluations on simulated machines, and their replays.
 
 use super::*;
-use crate::Candidate;
-use crate::claims::Claim;
-use crate::contamination::{Contamination, Verdict};
-use crate::plan::{self, Times};
-use crate::reader::Size;
+use crate::MethodCandidate;
+use crate::claims::DocumentClaim;
+use crate::contamination::{Contamination, PromiseVerdict};
+use crate::ensemble_reader::SamplingSize;
+use crate::plan::{self, ExperimentTimes};
 use crate::record::{ContaminationRecord, EvaluateRecord, ResolutionRecord};
-use crate::resolution::{Body, Resolution};
+use crate::resolution::{Resolution, StaircaseBody};
 use cyclescope_code::clock::Clock;
 use cyclescope_core::error::{Error, RunError};
-use cyclescope_core::machine::cpu::Hypervisor;
-use cyclescope_exec::{Batch, Capabilities, Executor, Opened, Sample, Timing, kernel, user};
+use cyclescope_core::machine::processor::Hypervisor;
+use cyclescope_exec::{Batch, Capabilities, Executor, OpenResult, Sample, TimingOrigin, kernel, user};
 use cyclescope_measure::result::caveat::Caveat;
-use cyclescope_measure::result::container::{Event, Evidence, Manifest, Origin, Writer};
-use cyclescope_measure::study::{Progress, Record};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_measure::result::container::{ContainerWriter, EvidenceOrigin, EvidenceRecorder, Manifest, StudyEvent};
+use cyclescope_measure::study::{ResultRecord, StudyProgress};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ thread_local! {
 struct Named {
     capabilities: Capabilities,
     machine: Machine,
-    simulated: Simulated,
+    simulated: SimulatedExecutor,
 }
 
 impl Named {
@@ -45,24 +45,24 @@ impl Named {
     }
 
     fn of(executor: &'static str, scenario: Scenario) -> Named {
-        let simulated = Simulated::new(scenario, 3);
+        let simulated = SimulatedExecutor::new(scenario, 3);
         let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
         Named { capabilities, machine: simulated.machine().clone(), simulated }
     }
 
-    fn open(name: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
+    fn open(name: &'static str, _: &Machine, _: &OpenOptions) -> OpenResult {
         Ok(Box::new(Named::new(name)))
     }
 
     /// The user executor on the machine of the habit that this thread looks at.
-    fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> Opened {
+    fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> OpenResult {
         Ok(Box::new(Named::of(USER, HABIT.with_borrow(Scenario::clone))))
     }
 
     /// The same, as far as can be known, where QEMU emulates the processor.
-    fn open_emulated(name: &'static str, machine: &Machine, _: &OpenOptions) -> Opened {
+    fn open_emulated(name: &'static str, machine: &Machine, _: &OpenOptions) -> OpenResult {
         let mut named = Named::new(name);
-        named.capabilities.timing = Timing::Emulated;
+        named.capabilities.timing = TimingOrigin::Emulated;
         named.machine = machine.clone();
         Ok(Box::new(named))
     }
@@ -90,17 +90,17 @@ impl Executor for Named {
     }
 }
 
-fn candidate(name: &str, executor: &'static str) -> Candidate {
-    Candidate { clock: Clock::named(name).unwrap(), executor }
+fn candidate(name: &str, executor: &'static str) -> MethodCandidate {
+    MethodCandidate { clock: Clock::find_named(name).unwrap(), executor }
 }
 
-fn plan(candidates: &[Candidate]) -> EvaluatePlan {
+fn plan(candidates: &[MethodCandidate]) -> EvaluatePlan {
     let ms = Duration::from_millis;
-    let times = Times { contamination: ms(20), resolution: ms(60), watch: ms(5), ..Times::QUICK };
+    let times = ExperimentTimes { contamination: ms(20), resolution: ms(60), watch: ms(5), ..ExperimentTimes::QUICK };
     EvaluatePlan {
         candidates: candidates.to_vec(),
         not_run: Vec::new(),
-        size: Size { ensembles: 6, samples: 1000 },
+        size: SamplingSize { ensembles: 6, samples: 1000 },
         budget: Duration::from_secs(600),
         slow: None,
         times,
@@ -110,21 +110,21 @@ fn plan(candidates: &[Candidate]) -> EvaluatePlan {
     }
 }
 
-fn study(plan: EvaluatePlan) -> Evaluate {
+fn study(plan: EvaluatePlan) -> EvaluateStudy {
     let machine = Named::new(USER).machine;
-    let mut study = Evaluate::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string());
+    let mut study = EvaluateStudy::new(machine, plan, OpenOptions::default(), "cyclescope evaluate".to_string());
     study.host.as_mut().unwrap().open = Named::open;
     study
 }
 
-fn measured(study: &mut Evaluate) -> Vec<Record> {
+fn measured(study: &mut EvaluateStudy) -> Vec<ResultRecord> {
     let mut records = Vec::new();
-    study.measure(&Answers::live(), &mut records).expect("no fault is planted");
+    study.measure(&MachineAnswers::live(), &mut records).expect("no fault is planted");
     records
 }
 
 /// Which executor a record is of, and which method.
-fn told(record: &Record) -> (String, String) {
+fn told(record: &ResultRecord) -> (String, String) {
     let line: Value = serde_json::from_str(&record.line).unwrap();
     let text = |field: &str| line[field].as_str().unwrap_or_default().to_string();
     (text("executor"), text("clock"))
@@ -155,7 +155,7 @@ fn a_method_of_two_executors_is_measured_with_both() {
 /// Step and overhead are those planted, an addition takes a cycle, and no promise is found broken.
 #[test]
 fn an_evaluation_finds_every_habit() {
-    for (name, habit) in Scenario::habits() {
+    for (name, habit) in Scenario::machine_variants() {
         HABIT.set(habit.clone());
         let mut study = study(plan(&[candidate("lfence-rdtsc-lfence", USER)]));
         let host = study.host.as_mut().unwrap();
@@ -168,14 +168,14 @@ fn an_evaluation_finds_every_habit() {
         // The empty body's own entry and exit are part of an empty pair.
         let planted = habit.overhead + habit.boundary;
         assert!((overhead - planted).abs() < 1.5, "{name}: {overhead} for {planted}");
-        let broken = found.contamination.iter().filter(|row| row.verdict == Verdict::Broken);
+        let broken = found.contamination.iter().filter(|row| row.verdict == PromiseVerdict::Broken);
         assert_eq!(broken.count(), 0, "{name}: {:#?}", found.contamination);
-        let adds = found.resolution.staircase(Body::Adds).unwrap();
+        let adds = found.resolution.staircase(StaircaseBody::Adds).unwrap();
         assert!(adds.slope.is_some_and(|slope| (slope.value - 1.0).abs() < 0.02), "{name}: {:?}", adds.slope);
     }
 }
 
-fn nothing_behind(claims: &[Claim]) -> &Claim {
+fn nothing_behind(claims: &[DocumentClaim]) -> &DocumentClaim {
     claims.iter().find(|claim| claim.id == "paper-cr0-needs-nothing-behind").unwrap()
 }
 
@@ -183,7 +183,7 @@ fn nothing_behind(claims: &[Claim]) -> &Claim {
 fn a_claim_goes_by_what_any_executor_measured() {
     let cr0 = candidate(CR0, KERNEL);
     let machine = Named::new(USER).machine;
-    let (_, not_run) = plan::candidates([cr0.clock], &machine, &[user::capabilities(&machine)]);
+    let (_, not_run) = plan::split_candidates([cr0.clock], &machine, &[user::user_capabilities(&machine)]);
     assert_eq!(not_run.len(), 1);
     let mut both = study(EvaluatePlan { not_run: not_run.clone(), ..plan(&[cr0]) });
     measured(&mut both);
@@ -200,13 +200,12 @@ fn a_claim_goes_by_what_any_executor_measured() {
 #[test]
 fn methods_are_planned_where_they_run() {
     let machine = Machine::detect();
-    let clocks = || ["clock-gettime", CR0].map(|name| Clock::named(name).unwrap());
-    let named = |found: &[Candidate]| {
-        found.iter().map(|found| (found.clock.name, found.executor)).collect::<Vec<_>>()
-    };
-    let executors = [user::capabilities(&machine), kernel::capabilities(&machine)];
-    let (run, not_run) = plan::candidates(clocks(), &machine, &executors);
-    let refused: Vec<Candidate> = not_run.iter().map(|not| not.candidate).collect();
+    let clocks = || ["clock-gettime", CR0].map(|name| Clock::find_named(name).unwrap());
+    let named =
+        |found: &[MethodCandidate]| found.iter().map(|found| (found.clock.name, found.executor)).collect::<Vec<_>>();
+    let executors = [user::user_capabilities(&machine), kernel::kernel_capabilities(&machine)];
+    let (run, not_run) = plan::split_candidates(clocks(), &machine, &executors);
+    let refused: Vec<MethodCandidate> = not_run.iter().map(|not| not.candidate).collect();
     assert!(named(&run).contains(&("clock-gettime", USER)));
     assert!(named(&refused).contains(&("clock-gettime", KERNEL)));
     assert!(named(&refused).contains(&(CR0, USER)));
@@ -223,10 +222,10 @@ fn an_emulated_machine_has_no_core_cycles() {
     host.open = Named::open_emulated;
     measured(&mut study);
     let found = study.found.as_ref().unwrap();
-    let why = Caveat::emulated().text;
+    let why = Caveat::emulated_machine().text;
     refused(&found.methods[0].contamination, &found.methods[0].resolution);
     assert!(found.claims.iter().all(|claim| claim.holds.is_none() && claim.why == why), "{:?}", found.claims);
-    assert_eq!(found.verdicts[0].caveats, [Caveat::emulated()]);
+    assert_eq!(found.verdicts[0].caveats, [Caveat::emulated_machine()]);
     let method = found.methods[0].method.as_ref().unwrap();
     assert_eq!(method.tested.step, 1.0);
     let record = EvaluateRecord::new(method, &study.around);
@@ -234,7 +233,7 @@ fn an_emulated_machine_has_no_core_cycles() {
     assert_eq!((record.overhead.value, record.overhead_spread, record.rates), (None, None, None));
     assert_eq!((record.ergodic_trimmed, &record.ergodic_trimmed_why), (None, &why));
     assert_eq!((record.reading_deviation, record.shortest_once), (None, None));
-    assert_eq!(record.caveats, [Caveat::emulated()]);
+    assert_eq!(record.caveats, [Caveat::emulated_machine()]);
 }
 
 /// Figures in raw units, and none in core cycles.
@@ -242,38 +241,34 @@ fn refused(contamination: &[Contamination], resolution: &Resolution) {
     let candidate = candidate("rdtscp-lfence", USER);
     for row in contamination {
         let record = ContaminationRecord::new(candidate, row);
-        assert_eq!((record.cost.value, record.size, record.why), (None, None, Some(Caveat::emulated().text)));
+        assert_eq!((record.cost.value, record.size, record.why), (None, None, Some(Caveat::emulated_machine().text)));
     }
     assert_eq!(ResolutionRecord::new(USER, resolution).cost.value, None);
-    assert_eq!(resolution.caveats, [Caveat::emulated()]);
+    assert_eq!(resolution.caveats, [Caveat::emulated_machine()]);
     assert!(resolution.by_samples.is_empty());
-    let stairs = resolution.staircase(Body::Adds).unwrap();
-    assert!(
-        stairs.totals.smallest_change.is_some() && stairs.points.iter().any(|point| point.raw.minimum > 0)
-    );
+    let stairs = resolution.staircase(StaircaseBody::Adds).unwrap();
+    assert!(stairs.totals.smallest_change.is_some() && stairs.points.iter().any(|point| point.raw.minimum > 0));
     assert!(stairs.points.iter().all(|point| point.mean_cycles.or(point.minimum_cycles).is_none()));
     assert!(stairs.slope.is_none() && stairs.slopes.is_empty());
-    assert!(
-        stairs.hidden.is_none() && stairs.neighbours.is_none() && stairs.spurious_minima_cycles.is_none()
-    );
+    assert!(stairs.hidden.is_none() && stairs.neighbours.is_none() && stairs.spurious_minima_cycles.is_none());
 }
 
 #[test]
 fn whoever_follows_may_end_it() {
     struct Few(usize);
-    impl Follow for Few {
-        fn record(&mut self, _: Record) -> ControlFlow<()> {
+    impl StudyFollower for Few {
+        fn accept_record(&mut self, _: ResultRecord) -> ControlFlow<()> {
             self.0 += 1;
             if self.0 == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
 
-        fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        fn report_progress(&mut self, progress: StudyProgress) -> ControlFlow<()> {
             assert!(progress.done <= progress.total && !progress.message.is_empty());
             ControlFlow::Continue(())
         }
     }
     let (mut study, mut few) = (study(plan(&[candidate("rdtscp-lfence", USER)])), Few(0));
-    assert_eq!(study.measure(&Answers::live(), &mut few), Err(Stop::Asked));
+    assert_eq!(study.measure(&MachineAnswers::live(), &mut few), Err(StopReason::Requested));
     assert!(few.0 == 4 && study.found.is_some_and(|found| found.methods.is_empty()));
 }
 
@@ -293,29 +288,29 @@ impl Drop for Directory {
     }
 }
 
-fn origin(study: &Evaluate) -> Origin {
-    Origin { study: NAME.to_string(), repro: study.around.repro.clone(), machine: study.machine.clone() }
+fn origin(study: &EvaluateStudy) -> EvidenceOrigin {
+    EvidenceOrigin { study: NAME.to_string(), repro: study.around.repro.clone(), machine: study.machine.clone() }
 }
 
 /// Measures with evidence.
-fn recorded(directory: &Path) -> (Vec<Record>, Container) {
+fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
     let of = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
     let candidates = of.map(|(name, executor)| candidate(name, executor));
     let machine = Named::new(USER).machine;
-    let cr0 = [Clock::named(CR0).unwrap()];
-    let (_, not_run) = plan::candidates(cr0, &machine, &[user::capabilities(&machine)]);
+    let cr0 = [Clock::find_named(CR0).unwrap()];
+    let (_, not_run) = plan::split_candidates(cr0, &machine, &[user::user_capabilities(&machine)]);
     let mut study = study(EvaluatePlan { not_run, ..plan(&candidates) });
-    let evidence = Rc::new(Evidence::create(directory, origin(&study)).unwrap());
-    evidence.keep(|writer| writer.set_facts(&study.plan()?)).unwrap();
+    let evidence = Rc::new(EvidenceRecorder::create(directory, origin(&study)).unwrap());
+    evidence.write_with(|writer| writer.set_facts(&study.plan()?)).unwrap();
     let mut records = Vec::new();
-    study.measure(&Answers::kept(evidence.clone()), &mut records).expect("no fault is planted");
+    study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records).expect("no fault is planted");
     evidence.finish().unwrap();
-    (records, Container::open(directory).unwrap())
+    (records, EvidenceContainer::open(directory).unwrap())
 }
 
 /// The lines that the answers of evidence give a study.
-fn replayed(study: &mut Evaluate, container: &Container) -> Result<Vec<Record>, Stop> {
-    let answers = Answers::recorded(container).unwrap();
+fn replayed(study: &mut EvaluateStudy, container: &EvidenceContainer) -> Result<Vec<ResultRecord>, StopReason> {
+    let answers = MachineAnswers::from_container(container).unwrap();
     let mut records = Vec::new();
     study.measure(&answers, &mut records)?;
     assert!(answers.is_exhausted());
@@ -326,7 +321,7 @@ fn replayed(study: &mut Evaluate, container: &Container) -> Result<Vec<Record>, 
 fn evidence_gives_the_same_course_again() {
     let directory = Directory::new("same");
     let (records, container) = recorded(&directory.0);
-    let mut again = Evaluate::restore(&container).unwrap();
+    let mut again = EvaluateStudy::restore(&container).unwrap();
     let lines = replayed(&mut again, &container).expect("the same course");
     for (one, other) in records.iter().zip(&lines) {
         assert_eq!(one, other);
@@ -336,12 +331,9 @@ fn evidence_gives_the_same_course_again() {
     assert_eq!(again.plan().unwrap(), container.manifest.facts);
     // Nothing else has its answers.
     again.plan.seed += 1;
-    assert!(matches!(
-        replayed(&mut again, &container),
-        Err(Stop::Failed(Error::Run(RunError::Replay { .. })))
-    ));
-    let live = again.measure(&Answers::live(), &mut Vec::new());
-    assert!(matches!(live, Err(Stop::Failed(Error::Run(RunError::Replay { .. })))));
+    assert!(matches!(replayed(&mut again, &container), Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
+    let live = again.measure(&MachineAnswers::live(), &mut Vec::new());
+    assert!(matches!(live, Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
 }
 
 #[test]
@@ -349,23 +341,22 @@ fn another_reading_gives_another_record() {
     let directory = Directory::new("reading");
     let (records, container) = recorded(&directory.0);
     let changed = Directory::new("changed");
-    let mut again = Evaluate::restore(&container).unwrap();
-    let mut writer = Writer::create(&changed.0, origin(&again)).unwrap();
+    let mut again = EvaluateStudy::restore(&container).unwrap();
+    let mut writer = ContainerWriter::create(&changed.0, origin(&again)).unwrap();
     // One reading of the last ensemble, which nothing that is asked later depends on.
-    let batches = |container: &Container| {
+    let batches = |container: &EvidenceContainer| {
         let mut events = container.events().unwrap();
-        std::iter::from_fn(move || events.take(usize::MAX).unwrap()).enumerate()
+        std::iter::from_fn(move || events.take_event(usize::MAX).unwrap()).enumerate()
     };
-    let last =
-        batches(&container).filter(|(_, (event, _))| matches!(event, Event::Batch(_))).last().unwrap().0;
+    let last = batches(&container).filter(|(_, (event, _))| matches!(event, StudyEvent::Batch(_))).last().unwrap().0;
     for (number, (event, mut samples)) in batches(&container) {
         if number == last {
             samples[0].end += 1 << 20;
         }
-        writer.event(&event, &samples).unwrap();
+        writer.add_event(&event, &samples).unwrap();
     }
     writer.finish().unwrap();
-    let lines = replayed(&mut again, &Container::open(&changed.0).unwrap()).expect("the same course");
+    let lines = replayed(&mut again, &EvidenceContainer::open(&changed.0).unwrap()).expect("the same course");
     let differing: Vec<&str> =
         records.iter().zip(&lines).filter(|(one, other)| one != other).map(|(one, _)| one.kind).collect();
     assert!(differing.contains(&"evaluate") && lines.len() == records.len(), "{differing:?}");
@@ -375,10 +366,10 @@ fn another_reading_gives_another_record() {
 fn a_plan_that_no_evaluation_has_is_refused() {
     let directory = Directory::new("plan");
     let study = study(plan(&[candidate("rdtscp-lfence", USER)]));
-    let mut writer = Writer::create(&directory.0, origin(&study)).unwrap();
+    let mut writer = ContainerWriter::create(&directory.0, origin(&study)).unwrap();
     writer.set_facts(&study.plan().unwrap()).unwrap();
     writer.finish().unwrap();
-    assert!(Evaluate::restore(&Container::open(&directory.0).unwrap()).is_ok());
+    assert!(EvaluateStudy::restore(&EvidenceContainer::open(&directory.0).unwrap()).is_ok());
     for (field, value) in [
         ("/plan/size/samples", Value::from(0)),
         ("/plan/size/samples", Value::from(u32::MAX)),
@@ -392,7 +383,7 @@ fn a_plan_that_no_evaluation_has_is_refused() {
         let place = manifest.facts.pointer_mut(field).unwrap();
         let before = std::mem::replace(place, value);
         manifest.write(&directory.0).unwrap();
-        assert!(Evaluate::restore(&Container::open(&directory.0).unwrap()).is_err(), "{field}");
+        assert!(EvaluateStudy::restore(&EvidenceContainer::open(&directory.0).unwrap()).is_err(), "{field}");
         *manifest.facts.pointer_mut(field).unwrap() = before;
         manifest.write(&directory.0).unwrap();
     }

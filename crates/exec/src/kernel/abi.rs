@@ -4,27 +4,27 @@ use crate::Sample;
 use std::mem::{offset_of, size_of};
 
 /// The version of the interface that this library speaks.
-pub(super) const VERSION: u32 = 3;
+pub(super) const INTERFACE_VERSION: u32 = 3;
 /// Bytes of the page that holds a context.
 pub(super) const CONTEXT_BYTES: usize = 4096;
 /// Offset of the context in that page.
 pub(super) const CONTEXT_AT: usize = 512;
 
-/// [`Info::flags`]: APERF and MPERF are read around each slice.
+/// [`ModuleProperties::flags`]: APERF and MPERF are read around each slice.
 pub(super) const INFO_APERF: u32 = 1;
-/// [`Info::flags`]: a second CPU can end code that runs too long.
+/// [`ModuleProperties::flags`]: a second CPU can end code that runs too long.
 pub(super) const INFO_DEADLINE: u32 = 1 << 1;
-/// [`Info::flags`]: code can be run here.
+/// [`ModuleProperties::flags`]: code can be run here.
 pub(super) const INFO_RUN: u32 = 1 << 2;
-/// [`Run::flags`]: run although nothing could end an endless loop.
+/// [`ModuleRun::flags`]: run although nothing could end an endless loop.
 pub(super) const RUN_UNGUARDED: u32 = 1;
-/// [`Fill::flags`]: fill the pages that were written to since they were last filled.
+/// [`ModuleFill::flags`]: fill the pages that were written to since they were last filled.
 pub(super) const FILL_WRITTEN: u32 = 1;
-/// [`Fill::flags`]: fill every page.
+/// [`ModuleFill::flags`]: fill every page.
 pub(super) const FILL_ALL: u32 = 1 << 1;
 
-/// Parts of the CPU's state that measured code left changed, by bit of [`Outcome::changed`].
-const CHANGED: [&str; 10] = [
+/// Parts of the CPU's state that measured code left changed, by bit of [`ModuleOutcome::changed`].
+const CHANGED_STATE_NAMES: [&str; 10] = [
     "CR0",
     "CR8",
     "the debug registers",
@@ -37,12 +37,12 @@ const CHANGED: [&str; 10] = [
     "CR4",
 ];
 
-/// The bits of [`Outcome::changed`] in words.
-pub(super) fn changed(bits: u32) -> Vec<&'static str> {
-    CHANGED.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, name)| *name).collect()
+/// The bits of [`ModuleOutcome::changed`] in words.
+pub(super) fn list_changed_state(bits: u32) -> Vec<&'static str> {
+    CHANGED_STATE_NAMES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, name)| *name).collect()
 }
 
-/// Values of [`Outcome::status`].
+/// Values of [`ModuleOutcome::status`].
 pub(super) mod status {
     pub(in super::super) const DONE: u32 = 0;
     pub(in super::super) const FAULT: u32 = 1;
@@ -54,7 +54,7 @@ pub(super) mod status {
 /// `struct cyclescope_info`
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Info {
+pub(super) struct ModuleProperties {
     pub(super) size: u32,
     pub(super) version: u32,
     pub(super) flags: u32,
@@ -75,7 +75,7 @@ pub(super) struct Info {
 /// `struct cyclescope_area`
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Area {
+pub(super) struct ModuleArea {
     pub(super) bytes: u64,
     pub(super) address: u64,
 }
@@ -83,7 +83,7 @@ pub(super) struct Area {
 /// `struct cyclescope_areas`
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AreaList {
+pub(super) struct ModuleAreaList {
     pub(super) size: u32,
     pub(super) version: u32,
     pub(super) flags: u32,
@@ -94,7 +94,7 @@ pub(super) struct AreaList {
 /// `struct cyclescope_fill`
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Fill {
+pub(super) struct ModuleFill {
     pub(super) flags: u32,
     pub(super) reserved: u32,
     pub(super) content: u64,
@@ -104,7 +104,7 @@ pub(super) struct Fill {
 /// `struct cyclescope_piece`
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct ModulePiece {
     pub(super) offset: u32,
     pub(super) bytes: u32,
     pub(super) code: u64,
@@ -113,7 +113,7 @@ pub(super) struct Piece {
 /// `struct cyclescope_call`
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PlacedCall {
+pub(super) struct ModuleCall {
     pub(super) offset: u32,
     pub(super) reserved: u32,
     pub(super) loop_count: u64,
@@ -122,7 +122,7 @@ pub(super) struct PlacedCall {
 /// `struct cyclescope_outcome`
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Outcome {
+pub(super) struct ModuleOutcome {
     pub(super) status: u32,
     pub(super) vector: u32,
     pub(super) error_code: u64,
@@ -143,7 +143,7 @@ pub(super) struct Outcome {
 /// `struct cyclescope_run`
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Run {
+pub(super) struct ModuleRun {
     pub(super) size: u32,
     pub(super) version: u32,
     pub(super) flags: u32,
@@ -165,7 +165,7 @@ pub(super) struct Run {
     pub(super) unread: u64,
     pub(super) fills: u32,
     pub(super) reserved: u32,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ModuleOutcome,
 }
 
 /// Bytes of a marker design's name, with its end.
@@ -256,24 +256,24 @@ pub(super) struct MarkerRun {
 }
 
 const _: () = {
-    assert!(size_of::<Info>() == 80);
-    assert!(offset_of!(Info, arena) == 16);
-    assert!(offset_of!(Info, most_area_bytes) == 40);
-    assert!(offset_of!(Info, longest_deadline_us) == 72);
-    assert!(size_of::<Area>() == 16);
-    assert!(size_of::<AreaList>() == 24);
-    assert!(size_of::<Fill>() == 24);
-    assert!(size_of::<Piece>() == 16);
-    assert!(size_of::<PlacedCall>() == 16);
+    assert!(size_of::<ModuleProperties>() == 80);
+    assert!(offset_of!(ModuleProperties, arena) == 16);
+    assert!(offset_of!(ModuleProperties, most_area_bytes) == 40);
+    assert!(offset_of!(ModuleProperties, longest_deadline_us) == 72);
+    assert!(size_of::<ModuleArea>() == 16);
+    assert!(size_of::<ModuleAreaList>() == 24);
+    assert!(size_of::<ModuleFill>() == 24);
+    assert!(size_of::<ModulePiece>() == 16);
+    assert!(size_of::<ModuleCall>() == 16);
     assert!(size_of::<Sample>() == 16);
-    assert!(size_of::<Outcome>() == 88);
-    assert!(offset_of!(Outcome, ip_offset) == 40);
-    assert!(offset_of!(Outcome, tsc) == 64);
-    assert!(size_of::<Run>() == 200);
-    assert!(offset_of!(Run, warm_up) == 56);
-    assert!(offset_of!(Run, seed) == 80);
-    assert!(offset_of!(Run, fills) == 104);
-    assert!(offset_of!(Run, outcome) == 112);
+    assert!(size_of::<ModuleOutcome>() == 88);
+    assert!(offset_of!(ModuleOutcome, ip_offset) == 40);
+    assert!(offset_of!(ModuleOutcome, tsc) == 64);
+    assert!(size_of::<ModuleRun>() == 200);
+    assert!(offset_of!(ModuleRun, warm_up) == 56);
+    assert!(offset_of!(ModuleRun, seed) == 80);
+    assert!(offset_of!(ModuleRun, fills) == 104);
+    assert!(offset_of!(ModuleRun, outcome) == 112);
     assert!(size_of::<MarkerCode>() == 56);
     assert!(offset_of!(MarkerCode, name) == 16);
     assert!(offset_of!(MarkerCode, address) == 48);
@@ -287,21 +287,21 @@ const _: () = {
 };
 
 /// `_IOWR('y', number, size)` (asm-generic/ioctl.h).
-const fn read_write(number: u64, size: usize) -> u64 {
+const fn encode_ioctl(number: u64, size: usize) -> u64 {
     3 << 30 | (size as u64) << 16 | (b'y' as u64) << 8 | number
 }
 
 /// `CYCLESCOPE_GET_INFO`
-pub(super) const GET_INFO: u64 = read_write(0x40, size_of::<Info>());
+pub(super) const GET_INFO: u64 = encode_ioctl(0x40, size_of::<ModuleProperties>());
 /// `CYCLESCOPE_RUN`
-pub(super) const RUN: u64 = read_write(0x41, size_of::<Run>());
+pub(super) const RUN: u64 = encode_ioctl(0x41, size_of::<ModuleRun>());
 /// `CYCLESCOPE_SET_AREAS`
-pub(super) const SET_AREAS: u64 = read_write(0x42, size_of::<AreaList>());
+pub(super) const SET_AREAS: u64 = encode_ioctl(0x42, size_of::<ModuleAreaList>());
 /// `CYCLESCOPE_MARKER_CODE`
-pub(super) const MARKER_CODE: u64 = read_write(0x50, size_of::<MarkerCode>());
+pub(super) const MARKER_CODE: u64 = encode_ioctl(0x50, size_of::<MarkerCode>());
 /// `CYCLESCOPE_MARKER_BYTES`
-pub(super) const MARKER_BYTES: u64 = read_write(0x51, size_of::<MarkerBytes>());
+pub(super) const MARKER_BYTES: u64 = encode_ioctl(0x51, size_of::<MarkerBytes>());
 /// `CYCLESCOPE_MARKER_SWITCH`
-pub(super) const MARKER_SWITCH: u64 = read_write(0x52, size_of::<MarkerSwitch>());
+pub(super) const MARKER_SWITCH: u64 = encode_ioctl(0x52, size_of::<MarkerSwitch>());
 /// `CYCLESCOPE_MARKER_RUN`
-pub(super) const MARKER_RUN: u64 = read_write(0x53, size_of::<MarkerRun>());
+pub(super) const MARKER_RUN: u64 = encode_ioctl(0x53, size_of::<MarkerRun>());

@@ -1,10 +1,10 @@
 //! The module's device: its presence, its properties and its calls.
 
-use super::abi::{self, Info};
+use super::abi::{self, ModuleProperties};
 use cyclescope_core::error::{RunError, Unavailable};
-use cyclescope_core::machine::fact::{Fact, Files};
+use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::kernel_module::KernelModule;
-use cyclescope_core::machine::release;
+use cyclescope_core::machine::kernel_release;
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io;
@@ -13,38 +13,42 @@ use std::os::fd::AsRawFd;
 
 /// The device's path.
 pub(crate) const DEVICE: &str = "/dev/cyclescope";
-const HOW_TO: &str =
+const LOAD_REMEDY: &str =
     "build and load it (docs/kernel-safety.md); `cyclescope doctor` says what stands in the way here";
 
 /// The module, opened.
 #[derive(Debug)]
-pub struct Module {
+pub struct ModuleDevice {
     device: File,
-    pub(super) info: Info,
+    pub(super) info: ModuleProperties,
 }
 
-impl Module {
+impl ModuleDevice {
     /// Opens the device and reads its properties.
-    pub fn open() -> Result<Module, Unavailable> {
+    pub fn open() -> Result<ModuleDevice, Unavailable> {
         let device = File::options().read(true).write(true).open(DEVICE).map_err(|error| {
-            let facts = KernelModule::detect(&Files::system(), &release());
-            unavailable(&error, &facts)
+            let facts = KernelModule::detect(&SystemFiles::system(), &kernel_release());
+            explain_open_failure(&error, &facts)
         })?;
-        let mut info = Info { size: size_of::<Info>() as u32, version: abi::VERSION, ..Info::default() };
+        let mut info = ModuleProperties {
+            size: size_of::<ModuleProperties>() as u32,
+            version: abi::INTERFACE_VERSION,
+            ..ModuleProperties::default()
+        };
         // SAFETY: the module writes a struct of the size that the call gives.
         if unsafe { libc::ioctl(device.as_raw_fd(), abi::GET_INFO, &mut info) } != 0 {
             let error = io::Error::last_os_error();
-            let lack = format!("has another version of the interface than {} ({error})", abi::VERSION);
-            return Err(stranger(&lack));
+            let lack = format!("has another version of the interface than {} ({error})", abi::INTERFACE_VERSION);
+            return Err(foreign_module_error(&lack));
         }
-        Ok(Module { device, info })
+        Ok(ModuleDevice { device, info })
     }
 
     /// Opens the device where code can be run.
-    pub(crate) fn open_for_code() -> Result<Module, Unavailable> {
-        let module = Module::open()?;
+    pub(crate) fn open_for_code() -> Result<ModuleDevice, Unavailable> {
+        let module = ModuleDevice::open()?;
         if !module.runs_code() {
-            return Err(refused(&KernelModule::detect(&Files::system(), &release())));
+            return Err(refused_machine_error(&KernelModule::detect(&SystemFiles::system(), &kernel_release())));
         }
         Ok(module)
     }
@@ -75,9 +79,8 @@ impl Module {
     }
 
     /// Reserves the module for one batch: it runs one at a time, and waiting here takes no time of a run's deadline.
-    pub(super) fn take(&self) -> Result<(), RunError> {
-        let waited =
-            rustix::io::retry_on_intr(|| rustix::fs::flock(&self.device, FlockOperation::LockExclusive));
+    pub(super) fn lock_device(&self) -> Result<(), RunError> {
+        let waited = rustix::io::retry_on_intr(|| rustix::fs::flock(&self.device, FlockOperation::LockExclusive));
         let failed = |errno: rustix::io::Errno| RunError::System {
             doing: "waiting for the kernel module",
             errno: errno.raw_os_error(),
@@ -86,21 +89,21 @@ impl Module {
     }
 
     /// Releases the module for others, as closing the device does.
-    pub(super) fn release(&self) {
+    pub(super) fn unlock_device(&self) {
         let _ = rustix::fs::flock(&self.device, FlockOperation::Unlock);
     }
 
     /// Makes memory areas of these sizes, for this open device, and writes their addresses to the list.
-    pub(super) fn set_areas(&self, areas: &mut [abi::Area]) -> Result<(), RunError> {
-        let mut list = abi::AreaList {
-            size: size_of::<abi::AreaList>() as u32,
-            version: abi::VERSION,
+    pub(super) fn set_areas(&self, areas: &mut [abi::ModuleArea]) -> Result<(), RunError> {
+        let mut list = abi::ModuleAreaList {
+            size: size_of::<abi::ModuleAreaList>() as u32,
+            version: abi::INTERFACE_VERSION,
             flags: 0,
             areas: areas.len() as u32,
             area_list: areas.as_mut_ptr() as u64,
         };
         // SAFETY: the list is as long as its count says, and lives through the call.
-        unsafe { self.call(abi::SET_AREAS, &mut list, "making memory areas in ring 0") }
+        unsafe { self.call_device(abi::SET_AREAS, &mut list, "making memory areas in ring 0") }
     }
 
     /// One run.
@@ -108,11 +111,11 @@ impl Module {
     /// # Safety
     ///
     /// The addresses in `run` are those of buffers as long as the counts beside them say.
-    pub(super) unsafe fn run(&self, run: &mut abi::Run) -> Result<(), RunError> {
-        run.size = size_of::<abi::Run>() as u32;
-        run.version = abi::VERSION;
+    pub(super) unsafe fn run_code(&self, run: &mut abi::ModuleRun) -> Result<(), RunError> {
+        run.size = size_of::<abi::ModuleRun>() as u32;
+        run.version = abi::INTERFACE_VERSION;
         // SAFETY: as the caller promises.
-        unsafe { self.call(abi::RUN, run, "running code in ring 0") }
+        unsafe { self.call_device(abi::RUN, run, "running code in ring 0") }
     }
 
     /// One call of the device.
@@ -121,7 +124,7 @@ impl Module {
     ///
     /// The argument is the struct of that call and says its size; addresses in it are those of buffers as long as the
     /// counts beside them say.
-    pub(super) unsafe fn call<T>(
+    pub(super) unsafe fn call_device<T>(
         &self,
         call: u64,
         argument: &mut T,
@@ -132,14 +135,14 @@ impl Module {
             return Ok(());
         }
         match io::Error::last_os_error().raw_os_error().unwrap_or(0) {
-            libc::EACCES => Err(RunError::Unavailable(locked_down())),
+            libc::EACCES => Err(RunError::Unavailable(lockdown_error())),
             errno => Err(RunError::System { doing, errno }),
         }
     }
 }
 
 /// The module that is loaded belongs to another program.
-pub(super) fn stranger(lack: &str) -> Unavailable {
+pub(super) fn foreign_module_error(lack: &str) -> Unavailable {
     kernel_unavailable(
         format!("the module that is loaded {lack}"),
         "build and load the module that came with this program",
@@ -147,9 +150,9 @@ pub(super) fn stranger(lack: &str) -> Unavailable {
 }
 
 /// The error for an answer of the module that this version does not know.
-pub(super) fn not_understood(why: impl Into<String>) -> RunError {
+pub(super) fn unknown_answer_error(why: impl Into<String>) -> RunError {
     let remedy = "build and load the module that came with this program";
-    RunError::machinery("understanding the module's answer", why, remedy)
+    RunError::from_harness("understanding the module's answer", why, remedy)
 }
 
 fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
@@ -157,64 +160,63 @@ fn kernel_unavailable(why: String, remedy: &str) -> Unavailable {
 }
 
 /// Why the device can't be opened.
-pub(super) fn unavailable(error: &io::Error, facts: &KernelModule) -> Unavailable {
+pub(super) fn explain_open_failure(error: &io::Error, facts: &KernelModule) -> Unavailable {
     let loaded = facts.loaded == Fact::Known(true);
     match error.raw_os_error() {
-        Some(libc::ENOENT) if loaded => kernel_unavailable(
-            format!("the module is loaded, but there is no {DEVICE}"),
-            "mount devtmpfs on /dev",
-        ),
-        Some(libc::ENOENT) => not_loaded(facts),
-        Some(libc::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => locked_down(),
+        Some(libc::ENOENT) if loaded => {
+            kernel_unavailable(format!("the module is loaded, but there is no {DEVICE}"), "mount devtmpfs on /dev")
+        }
+        Some(libc::ENOENT) => not_loaded_error(facts),
+        Some(libc::EACCES) if matches!(facts.lockdown, Fact::Known(Some(_))) => lockdown_error(),
         Some(libc::EACCES | libc::EPERM) => kernel_unavailable(
             format!("{DEVICE} is for root with CAP_SYS_RAWIO and CAP_SYS_MODULE"),
             "run as root, outside of containers",
         ),
-        Some(libc::ENODEV) => refused(facts),
+        Some(libc::ENODEV) => refused_machine_error(facts),
         Some(libc::EBUSY) => {
             kernel_unavailable("too many runs have the module open".to_string(), "wait until one has ended")
         }
-        _ => kernel_unavailable(format!("{DEVICE} can't be opened: {error}"), HOW_TO),
+        _ => kernel_unavailable(format!("{DEVICE} can't be opened: {error}"), LOAD_REMEDY),
     }
 }
 
 /// The module is loaded and refuses this machine.
-fn refused(facts: &KernelModule) -> Unavailable {
+fn refused_machine_error(facts: &KernelModule) -> Unavailable {
     let why = facts.refused.known().cloned().flatten();
     let why = why.unwrap_or_else(|| "the module runs no code on this machine".to_string());
     kernel_unavailable(why, "measure in user mode")
 }
 
-fn locked_down() -> Unavailable {
+fn lockdown_error() -> Unavailable {
     kernel_unavailable(
         "the kernel is locked down".to_string(),
         "boot without Secure Boot or with lockdown=none; measure in user mode otherwise",
     )
 }
 
-fn not_loaded(facts: &KernelModule) -> Unavailable {
+fn not_loaded_error(facts: &KernelModule) -> Unavailable {
     let why = "the kernel module is not loaded".to_string();
-    match facts.obstacles().into_iter().find(|obstacle| obstacle.remedy.is_none()) {
+    match facts.list_obstacles().into_iter().find(|obstacle| obstacle.remedy.is_none()) {
         Some(obstacle) => kernel_unavailable(format!("{why}: {}", obstacle.text), "measure in user mode"),
-        None => kernel_unavailable(why, HOW_TO),
+        None => kernel_unavailable(why, LOAD_REMEDY),
     }
 }
 
-const MOVING: &str = "moving to the CPU to measure on";
+const PINNING: &str = "moving to the CPU to measure on";
 
 /// Pins this thread to one CPU until dropped.
-pub(super) struct Pinned {
+pub(super) struct PinnedThread {
     before: libc::cpu_set_t,
 }
 
-impl Pinned {
-    pub(super) fn to(cpu: usize) -> Result<Pinned, RunError> {
+impl PinnedThread {
+    pub(super) fn pin(cpu: usize) -> Result<PinnedThread, RunError> {
         let failed = || {
             let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            RunError::System { doing: MOVING, errno }
+            RunError::System { doing: PINNING, errno }
         };
         if cpu >= libc::CPU_SETSIZE as usize {
-            return Err(RunError::machinery(MOVING, format!("there is no CPU {cpu}"), "see --cpu"));
+            return Err(RunError::from_harness(PINNING, format!("there is no CPU {cpu}"), "see --cpu"));
         }
         // SAFETY: an all-zero set is a valid empty one; the calls read and write sets of the size given.
         unsafe {
@@ -227,12 +229,12 @@ impl Pinned {
             if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &only) != 0 {
                 return Err(failed());
             }
-            Ok(Pinned { before })
+            Ok(PinnedThread { before })
         }
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedThread {
     fn drop(&mut self) {
         // SAFETY: a set that the kernel filled. Nothing is left to be done when this fails.
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.before) };

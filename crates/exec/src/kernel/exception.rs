@@ -1,6 +1,6 @@
 //! The processor's exceptions, by vector.
 
-use crate::fault::Saved;
+use crate::fault::SavedIpPosition;
 
 /// Mnemonic and meaning of the exceptions (Intel SDM vol. 3A, table 6-1).
 const EXCEPTIONS: [(u32, &str, &str); 16] = [
@@ -26,11 +26,11 @@ const EXCEPTIONS: [(u32, &str, &str); 16] = [
 ///
 /// A debug exception may be INT1 or a single step, and the module does not say which: a step that ends at an INT1 is
 /// taken for it.
-pub(super) fn saved(vector: u32) -> Saved {
+pub(super) fn find_ip_position(vector: u32) -> SavedIpPosition {
     match vector {
-        1 => Saved::AroundInt1,
-        3 | 4 | FIRST_INTERRUPT.. => Saved::Behind,
-        _ => Saved::At,
+        1 => SavedIpPosition::AroundInt1,
+        3 | 4 | FIRST_INTERRUPT.. => SavedIpPosition::Behind,
+        _ => SavedIpPosition::AtInstruction,
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) const LAST_INTERRUPT: u32 = 255;
 pub(super) const PAGE_FAULT: u32 = 14;
 
 /// Text of an exception: `#UD (invalid opcode)`, `interrupt 128`.
-pub(super) fn name(vector: u32) -> String {
+pub(super) fn describe_exception(vector: u32) -> String {
     match EXCEPTIONS.iter().find(|(number, ..)| *number == vector) {
         Some((_, mnemonic, meaning)) => format!("{mnemonic} ({meaning})"),
         None => format!("interrupt {vector}"),

@@ -1,28 +1,28 @@
 //! Markers of the module: instrumentation sites in ordinary kernel code, switched at run time and timed in ring 0.
 //!
 //! A *code* is one function of the module, a loop around one site; the module reports the list of its codes. It times
-//! calls of codes beside the [`Ruler`], and returns raw readings. Sites that are on belong to the [`Markers`] that
+//! calls of codes beside the [`KernelRuler`], and returns raw readings. Sites that are on belong to the [`KernelMarkers`] that
 //! switched them on: calls of others fail with `EBUSY`, and dropping the owner switches the sites off.
 
-use super::abi::{self, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, VERSION};
-use super::device::{Module, Pinned, not_understood, stranger};
+use super::abi::{self, INTERFACE_VERSION, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch};
+use super::device::{ModuleDevice, PinnedThread, foreign_module_error, unknown_answer_error};
 use crate::Sample;
 use crate::lock::CpuLock;
 use cyclescope_core::error::{RunError, Unavailable};
 use std::mem::size_of;
 use std::time::Duration;
 
-/// Largest number of iterations a round, each counted by its [`Target::weight`].
-pub const MOST_WORK: u32 = abi::MARKER_MOST_WORK;
+/// Largest number of iterations a round, each counted by its [`MarkerTarget::weight`].
+pub const MAX_ROUND_ITERATIONS: u32 = abi::MARKER_MOST_WORK;
 /// Largest number of calls a round.
-pub const MOST_CALLS: usize = abi::MARKER_MOST_CALLS as usize;
+pub const MAX_ROUND_CALLS: usize = abi::MARKER_MOST_CALLS as usize;
 /// The module takes slices of this length.
 const _: () = assert!(super::SLICE_US <= abi::MARKER_LONGEST_SLICE_US);
 
 /// Code around the call of the probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Guard {
+pub enum ProbeGuard {
     /// Nothing.
     Bare = 0,
     /// `preempt_disable` and `preempt_enable`.
@@ -33,15 +33,16 @@ pub enum Guard {
     Interrupts = 3,
 }
 
-impl Guard {
+impl ProbeGuard {
     /// All of them; a design need not have a code for each.
-    pub const ALL: [Guard; 4] = [Guard::Bare, Guard::Preemption, Guard::Own, Guard::Interrupts];
+    pub const ALL: [ProbeGuard; 4] =
+        [ProbeGuard::Bare, ProbeGuard::Preemption, ProbeGuard::Own, ProbeGuard::Interrupts];
 }
 
 /// Further work of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Around {
+pub enum MarkerWorkload {
     /// Nothing.
     Nothing = 0,
     /// A copy of 4096 bytes.
@@ -51,7 +52,7 @@ pub enum Around {
 /// The function that an enabled site calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Probe {
+pub enum KernelProbe {
     /// Does nothing.
     Empty = 1,
     /// Takes its arguments as parameters.
@@ -64,15 +65,16 @@ pub enum Probe {
     Counting = 5,
 }
 
-impl Probe {
+impl KernelProbe {
     /// All of them; a design need not take each (`EOPNOTSUPP`).
-    pub const ALL: [Probe; 5] = [Probe::Empty, Probe::Direct, Probe::Varargs, Probe::Format, Probe::Counting];
+    pub const ALL: [KernelProbe; 5] =
+        [KernelProbe::Empty, KernelProbe::Direct, KernelProbe::Varargs, KernelProbe::Format, KernelProbe::Counting];
 }
 
 /// Loops of known length in core cycles, the bodies of `cyclescope_measure::ruler`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Ruler {
+pub enum KernelRuler {
     /// The short chain of `imul`.
     ImulShort = 0x8000_0000,
     /// The long chain of `imul`.
@@ -87,21 +89,21 @@ pub enum Ruler {
 
 /// A design, by the module's own number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Design(pub u32);
+pub struct DesignNumber(pub u32);
 
 /// One function of the module: a loop around one site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Code {
+pub struct MarkerFunction {
     /// Its number in the module.
     pub number: u32,
-    /// Its design, for [`Markers::switch`].
-    pub design: Design,
+    /// Its design, for [`KernelMarkers::switch_sites`].
+    pub design: DesignNumber,
     /// The design's name: `none`, `flag`, `static-key`.
     pub name: String,
     /// Code around the call of the probe.
-    pub guard: Guard,
+    pub guard: ProbeGuard,
     /// Further work of the loop.
-    pub around: Around,
+    pub around: MarkerWorkload,
     /// Offset of the loop from the start of a cache line, in bytes.
     pub placement: u32,
     /// Length in bytes.
@@ -112,48 +114,48 @@ pub struct Code {
 
 /// The code or ruler that a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct MarkerTarget {
     number: u32,
     weight: u32,
 }
 
-impl Target {
-    /// Weight of one iteration in [`MOST_WORK`].
+impl MarkerTarget {
+    /// Weight of one iteration in [`MAX_ROUND_ITERATIONS`].
     pub fn weight(self) -> u32 {
         self.weight
     }
 }
 
-impl From<&Code> for Target {
-    fn from(code: &Code) -> Target {
+impl From<&MarkerFunction> for MarkerTarget {
+    fn from(code: &MarkerFunction) -> MarkerTarget {
         let weight = match code.around {
-            Around::Nothing => 1,
-            Around::Memcpy => abi::MARKER_COPY_WEIGHT,
+            MarkerWorkload::Nothing => 1,
+            MarkerWorkload::Memcpy => abi::MARKER_COPY_WEIGHT,
         };
-        Target { number: code.number, weight }
+        MarkerTarget { number: code.number, weight }
     }
 }
 
-impl From<Ruler> for Target {
-    fn from(ruler: Ruler) -> Target {
-        Target { number: ruler as u32, weight: 1 }
+impl From<KernelRuler> for MarkerTarget {
+    fn from(ruler: KernelRuler) -> MarkerTarget {
+        MarkerTarget { number: ruler as u32, weight: 1 }
     }
 }
 
 /// One call of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Call {
+pub struct MarkerTargetCall {
     /// The code or ruler that runs.
-    pub target: Target,
+    pub target: MarkerTarget,
     /// Number of iterations.
     pub loops: u32,
 }
 
 /// Rounds of calls.
 #[derive(Debug, Clone)]
-pub struct Rounds {
+pub struct KernelMarkerRounds {
     /// The calls of one round, in their order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<MarkerTargetCall>,
     /// Untimed rounds.
     pub warm_up: u32,
     /// Timed rounds.
@@ -166,9 +168,9 @@ pub struct Rounds {
     pub deadline: Duration,
 }
 
-/// Result of [`Markers::run`].
+/// Result of [`KernelMarkers::run_rounds`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timed {
+pub struct TimedMarkerRounds {
     /// The readings, by round, then by call.
     pub samples: Vec<Sample>,
     /// Calls of the counting probe, those of the warm-up among them.
@@ -176,62 +178,63 @@ pub struct Timed {
 }
 
 /// The markers of the module that is loaded.
-pub struct Markers {
-    module: Module,
+pub struct KernelMarkers {
+    module: ModuleDevice,
     cpu: usize,
     lock: CpuLock,
-    codes: Vec<Code>,
+    codes: Vec<MarkerFunction>,
 }
 
-impl Markers {
+impl KernelMarkers {
     /// Opens the module's device and reads the list of its codes. They will run on `cpu`, and wait for `patience` at
     /// most for another run there.
-    pub fn open(cpu: usize, patience: Duration) -> Result<Markers, Unavailable> {
-        let module = Module::open()?;
-        let codes = list(&module).map_err(|error| stranger(&format!("has no markers ({error})")))?;
-        Ok(Markers { module, cpu, lock: CpuLock::open(cpu, patience), codes })
+    pub fn open(cpu: usize, patience: Duration) -> Result<KernelMarkers, Unavailable> {
+        let module = ModuleDevice::open()?;
+        let codes =
+            list_functions(&module).map_err(|error| foreign_module_error(&format!("has no markers ({error})")))?;
+        Ok(KernelMarkers { module, cpu, lock: CpuLock::open(cpu, patience), codes })
     }
 
     /// All codes, sorted by design.
-    pub fn codes(&self) -> &[Code] {
+    pub fn codes(&self) -> &[MarkerFunction] {
         &self.codes
     }
 
     /// Switches all sites of a design on, or off where no probe is given.
-    pub fn switch(&mut self, design: Design, probe: Option<Probe>) -> Result<(), RunError> {
+    pub fn switch_sites(&mut self, design: DesignNumber, probe: Option<KernelProbe>) -> Result<(), RunError> {
         let mut wanted = MarkerSwitch {
             size: size_of::<MarkerSwitch>() as u32,
-            version: VERSION,
+            version: INTERFACE_VERSION,
             flags: 0,
             design: design.0,
             probe: probe.map_or(abi::PROBE_DORMANT, |probe| probe as u32),
         };
         // SAFETY: the struct of this call, which has no addresses.
-        unsafe { self.module.call(abi::MARKER_SWITCH, &mut wanted, "switching markers in the kernel") }
+        unsafe { self.module.call_device(abi::MARKER_SWITCH, &mut wanted, "switching markers in the kernel") }
     }
 
     /// The current bytes of a code.
-    pub fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError> {
+    pub fn read_bytes(&self, code: &MarkerFunction) -> Result<Vec<u8>, RunError> {
         let mut bytes = vec![0; code.len];
         let mut wanted = MarkerBytes {
             size: size_of::<MarkerBytes>() as u32,
-            version: VERSION,
+            version: INTERFACE_VERSION,
             code: code.number,
             bytes: code.len as u32,
             buffer: bytes.as_mut_ptr() as u64,
         };
         // SAFETY: the struct of this call; its buffer has that many bytes.
-        unsafe { self.module.call(abi::MARKER_BYTES, &mut wanted, "reading a marker's code") }?;
+        unsafe { self.module.call_device(abi::MARKER_BYTES, &mut wanted, "reading a marker's code") }?;
         Ok(bytes)
     }
 
     /// Runs and times rounds of calls.
-    pub fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError> {
-        let pinned = Pinned::to(self.cpu)?;
-        self.lock.begin();
-        let result = self.module.take().and_then(|()| {
-            let timed = self.run_alone(rounds);
-            self.module.release();
+    pub fn run_rounds(&mut self, rounds: &KernelMarkerRounds) -> Result<TimedMarkerRounds, RunError> {
+        let pinned = PinnedThread::pin(self.cpu)?;
+        self.lock.acquire();
+        let result = self.module.lock_device().and_then(|()| {
+            let timed = self.run_on_locked_cpu(rounds);
+            self.module.unlock_device();
             timed
         });
         self.lock.release();
@@ -239,13 +242,13 @@ impl Markers {
         result
     }
 
-    fn run_alone(&self, rounds: &Rounds) -> Result<Timed, RunError> {
-        let calls = encode(&rounds.calls);
+    fn run_on_locked_cpu(&self, rounds: &KernelMarkerRounds) -> Result<TimedMarkerRounds, RunError> {
+        let calls = encode_calls(&rounds.calls);
         let mut samples = vec![Sample::default(); rounds.rounds as usize * calls.len()];
         let limit_ms = rounds.deadline.as_millis().clamp(1, u128::from(u32::MAX)) as u32;
         let mut run = MarkerRun {
             size: size_of::<MarkerRun>() as u32,
-            version: VERSION,
+            version: INTERFACE_VERSION,
             cpu: self.cpu as u32,
             calls: calls.len() as u32,
             warm_up: rounds.warm_up,
@@ -260,49 +263,46 @@ impl Markers {
         };
         // SAFETY: the struct of this call; its counts are those of the list, and there is room for the samples of all
         // rounds.
-        unsafe { self.module.call(abi::MARKER_RUN, &mut run, "running markers in the kernel") }?;
+        unsafe { self.module.call_device(abi::MARKER_RUN, &mut run, "running markers in the kernel") }?;
         match run.rounds_done == rounds.rounds {
-            true => Ok(Timed { samples, hits: run.hits }),
+            true => Ok(TimedMarkerRounds { samples, hits: run.hits }),
             false => Err(RunError::Late { limit_ms: limit_ms.into(), interrupted: false }),
         }
     }
 }
 
-fn encode(calls: &[Call]) -> Vec<MarkerCall> {
+fn encode_calls(calls: &[MarkerTargetCall]) -> Vec<MarkerCall> {
     calls.iter().map(|call| MarkerCall { code: call.target.number, loops: call.loops }).collect()
 }
 
-fn list(module: &Module) -> Result<Vec<Code>, RunError> {
+fn list_functions(module: &ModuleDevice) -> Result<Vec<MarkerFunction>, RunError> {
     let mut codes = Vec::new();
     loop {
         let mut answer = MarkerCode {
             size: size_of::<MarkerCode>() as u32,
-            version: VERSION,
+            version: INTERFACE_VERSION,
             code: codes.len() as u32,
             ..MarkerCode::default()
         };
         // SAFETY: the struct of this call, which has no addresses to write to.
-        match unsafe { module.call(abi::MARKER_CODE, &mut answer, "listing the kernel's markers") } {
+        match unsafe { module.call_device(abi::MARKER_CODE, &mut answer, "listing the kernel's markers") } {
             Err(RunError::System { errno: libc::ENOENT, .. }) => return Ok(codes),
             Err(error) => return Err(error),
-            Ok(()) => codes.push(decode(&answer)?),
+            Ok(()) => codes.push(decode_function(&answer)?),
         }
     }
 }
 
-fn decode(answer: &MarkerCode) -> Result<Code, RunError> {
-    let strange = || not_understood(format!("it describes code {} in other words", answer.code));
-    let surroundings = [Around::Nothing, Around::Memcpy];
+fn decode_function(answer: &MarkerCode) -> Result<MarkerFunction, RunError> {
+    let strange = || unknown_answer_error(format!("it describes code {} in other words", answer.code));
+    let surroundings = [MarkerWorkload::Nothing, MarkerWorkload::Memcpy];
     let name: Vec<u8> = answer.name.iter().copied().take_while(|byte| *byte != 0).collect();
-    Ok(Code {
+    Ok(MarkerFunction {
         number: answer.code,
-        design: Design(answer.design),
+        design: DesignNumber(answer.design),
         name: String::from_utf8(name).map_err(|_| strange())?,
-        guard: Guard::ALL.into_iter().find(|guard| *guard as u32 == answer.guard).ok_or_else(strange)?,
-        around: surroundings
-            .into_iter()
-            .find(|around| *around as u32 == answer.around)
-            .ok_or_else(strange)?,
+        guard: ProbeGuard::ALL.into_iter().find(|guard| *guard as u32 == answer.guard).ok_or_else(strange)?,
+        around: surroundings.into_iter().find(|around| *around as u32 == answer.around).ok_or_else(strange)?,
         placement: answer.placement,
         len: answer.bytes as usize,
         address: answer.address,
@@ -316,26 +316,17 @@ mod tests {
     fn answer() -> MarkerCode {
         let mut name = [0; abi::MARKER_NAME_BYTES];
         name[..10].copy_from_slice(b"static-key");
-        MarkerCode {
-            code: 7,
-            design: 3,
-            name,
-            guard: 1,
-            around: 1,
-            placement: 28,
-            bytes: 150,
-            ..MarkerCode::default()
-        }
+        MarkerCode { code: 7, design: 3, name, guard: 1, around: 1, placement: 28, bytes: 150, ..MarkerCode::default() }
     }
 
     #[test]
     fn what_the_module_says_of_a_code_is_understood() {
-        let code = decode(&answer()).unwrap();
+        let code = decode_function(&answer()).unwrap();
         assert_eq!(
             (code.name.as_str(), code.design, code.placement, code.len),
-            ("static-key", Design(3), 28, 150)
+            ("static-key", DesignNumber(3), 28, 150)
         );
-        assert_eq!((code.guard, code.around), (Guard::Preemption, Around::Memcpy));
+        assert_eq!((code.guard, code.around), (ProbeGuard::Preemption, MarkerWorkload::Memcpy));
     }
 
     #[test]
@@ -345,19 +336,22 @@ mod tests {
             MarkerCode { around: 2, ..answer() },
             MarkerCode { name: [0xff; abi::MARKER_NAME_BYTES], ..answer() },
         ] {
-            assert!(matches!(decode(&strange), Err(RunError::Machinery { why, .. }) if why.contains("code")));
+            assert!(matches!(decode_function(&strange), Err(RunError::Machinery { why, .. }) if why.contains("code")));
         }
         let unended = MarkerCode { name: [b'x'; abi::MARKER_NAME_BYTES], ..answer() };
-        assert_eq!(decode(&unended).unwrap().name.len(), abi::MARKER_NAME_BYTES);
+        assert_eq!(decode_function(&unended).unwrap().name.len(), abi::MARKER_NAME_BYTES);
     }
 
     #[test]
     fn calls_carry_numbers_of_codes_and_rulers() {
-        let code = decode(&answer()).unwrap();
-        let target = Target::from(&code);
-        assert_eq!((target.weight(), Target::from(Ruler::AddLong).weight()), (4, 1));
-        let calls = [Call { target, loops: 9 }, Call { target: Ruler::Sentinel.into(), loops: 40 }];
+        let code = decode_function(&answer()).unwrap();
+        let target = MarkerTarget::from(&code);
+        assert_eq!((target.weight(), MarkerTarget::from(KernelRuler::AddLong).weight()), (4, 1));
+        let calls = [
+            MarkerTargetCall { target, loops: 9 },
+            MarkerTargetCall { target: KernelRuler::Sentinel.into(), loops: 40 },
+        ];
         let encoded = [MarkerCall { code: 7, loops: 9 }, MarkerCall { code: 0x8000_0004, loops: 40 }];
-        assert_eq!(encode(&calls), encoded);
+        assert_eq!(encode_calls(&calls), encoded);
     }
 }

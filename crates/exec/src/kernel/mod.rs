@@ -2,39 +2,39 @@
 //!
 //! The module runs them in a private address space with their code and areas, and nothing else that they could harm.
 //! Interrupts are off for a slice of some milliseconds; exceptions are returned as typed errors. Code that page tables
-//! cannot confine is refused before it runs, by [`refused`]. `docs/kernel-safety.md` lists what remains possible.
+//! cannot confine is refused before it runs, by [`refusal`]. `docs/kernel-safety.md` lists what remains possible.
 
 mod abi;
+mod allowed_code;
 mod areas;
 mod device;
 mod exception;
-mod judgement;
 pub mod markers;
-pub mod refused;
+pub mod refusal;
 #[cfg(test)]
 mod tests;
 
-pub use device::Module;
+pub use device::ModuleDevice;
 
-use super::fault::{Saved, describe, find};
+use super::fault::{SavedIpPosition, describe_instruction, locate_fault};
 use super::lock::{self, CpuLock, LockState};
-use super::placement::{check, placed_code};
+use super::placement::{check_layout, sort_program_ranges};
 use super::{
-    Batch, Capabilities, CounterProgress, CycleCounter, Executor, FaultReport, Lack, Layout, Offer,
-    OpenOptions, PlacedArea, Ring, Room, Sample, Timing, real_time,
+    Batch, Capabilities, CounterAvailability, CounterProgress, Executor, ExecutorMemory, ExecutorOffer, FaultReport,
+    Layout, MissingCapability, OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, real_time,
 };
-use abi::{CONTEXT_AT, CONTEXT_BYTES, Outcome, Piece, PlacedCall, status};
-use areas::Areas;
-use cyclescope_code::context::{self, AREA_REGISTERS, CONSTANT_PART, Context};
+use abi::{CONTEXT_AT, CONTEXT_BYTES, ModuleCall, ModuleOutcome, ModulePiece, status};
+use allowed_code::AllowedCodeCache;
+use areas::KernelAreas;
+use cyclescope_code::context::{self, AREA_REGISTERS, CONSTANT_PART, ProgramContext};
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::STANDARD_BYTES;
+use cyclescope_code::program::memory::STANDARD_AREA_BYTES;
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
-use device::Pinned;
-use judgement::Judgement;
-use refused::{Judged, Rules};
+use device::PinnedThread;
+use refusal::{JudgedCode, RefusalRules};
 use std::mem::size_of;
 use std::time::{Duration, Instant};
 
@@ -43,10 +43,10 @@ use std::time::{Duration, Instant};
 const SLICE_US: u32 = 2000;
 /// The default of [`KernelOptions::deadline`]: far below what the kernel's own watchdogs allow (10 s), far above what a
 /// measurement plans for one call.
-const DEADLINE: Duration = Duration::from_secs(1);
+const DEFAULT_CALL_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Smallest time limit of a batch.
-const LEAST_ALLOWED: Duration = Duration::from_secs(30);
+const MIN_BATCH_LIMIT: Duration = Duration::from_secs(30);
 /// The opcode of INT n.
 const INT_N: u8 = 0xcd;
 
@@ -54,35 +54,35 @@ const INT_N: u8 = 0xcd;
 const JUDGED_COPIES: usize = 4;
 
 /// This executor on offer.
-pub const OFFER: Offer = Offer {
+pub const KERNEL_OFFER: ExecutorOffer = ExecutorOffer {
     name: "kernel",
     about: "Ring 0, through the kernel module",
     place: "ring 0",
     takes_force: true,
-    capabilities,
-    check: |_| Module::open_for_code().map(|_| ()),
+    capabilities: kernel_capabilities,
+    check: |_| ModuleDevice::open_for_code().map(|_| ()),
     judge: judge_snippet,
     open: |machine, options| {
         let OpenOptions { patience, force, .. } = *options;
         let cpu = machine.target_cpu() as usize;
         let options = KernelOptions { cpu, patience, force, ..KernelOptions::default() };
-        Ok(Box::new(Kernel::open_on(machine.clone(), &options)?))
+        Ok(Box::new(KernelExecutor::open_on(machine.clone(), &options)?))
     },
 };
 
-/// Capabilities of a [`Kernel`] executor on a machine, without asking the module.
-pub fn capabilities(machine: &Machine) -> Capabilities {
+/// Capabilities of a [`KernelExecutor`] executor on a machine, without asking the module.
+pub fn kernel_capabilities(machine: &Machine) -> Capabilities {
     let closed = "the module says so when it is opened";
     Capabilities {
-        executor: OFFER.name,
-        ring: Ring::Zero,
-        timing: Timing::on(machine),
-        library: Err(Lack {
+        executor: KERNEL_OFFER.name,
+        ring: PrivilegeRing::Zero,
+        timing: TimingOrigin::from_machine(machine),
+        library: Err(MissingCapability {
             why: "it calls a function of the system's library, which is not mapped in ring 0",
             remedy: "choose another clock (--clock list)",
         }),
         control_registers: Ok(()),
-        cycle_counter: CycleCounter::Lacking(Lack {
+        cycle_counter: CounterAvailability::Lacking(MissingCapability {
             why: "in ring 0 no counter is set up for it; the system counts for processes alone",
             remedy: "choose another clock (--clock list), or measure in user mode",
         }),
@@ -93,17 +93,12 @@ pub fn capabilities(machine: &Machine) -> Capabilities {
 
 /// Whether ring 0 would survive a snippet on any machine.
 fn judge_snippet(snippet: &Snippet, looped: bool) -> Result<(), RunError> {
-    let judged = Judged {
-        init: snippet.init(),
-        snippet: snippet.code(),
-        copies: JUDGED_COPIES,
-        looped,
-        following: &[],
-    };
-    refused::judge(judged, Rules::default()).map_err(|refusal| refusal.into_error())
+    let judged =
+        JudgedCode { init: snippet.init(), snippet: snippet.code(), copies: JUDGED_COPIES, looped, following: &[] };
+    refusal::judge_code(judged, RefusalRules::default()).map_err(|refusal| refusal.into_error())
 }
 
-/// Options of a [`Kernel`] executor.
+/// Options of a [`KernelExecutor`] executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelOptions {
     /// The CPU that measured code runs on.
@@ -118,72 +113,67 @@ pub struct KernelOptions {
 
 impl Default for KernelOptions {
     fn default() -> KernelOptions {
-        KernelOptions { cpu: 0, patience: Duration::from_secs(30), deadline: DEADLINE, force: false }
+        KernelOptions { cpu: 0, patience: Duration::from_secs(30), deadline: DEFAULT_CALL_DEADLINE, force: false }
     }
 }
 
 /// Runs batches in ring 0.
-pub struct Kernel {
+pub struct KernelExecutor {
     options: KernelOptions,
     capabilities: Capabilities,
     machine: Machine,
-    module: Module,
-    areas: Areas,
+    module: ModuleDevice,
+    areas: KernelAreas,
     lock: CpuLock,
     fault: Option<FaultReport>,
     progress: CounterProgress,
     changed: u32,
-    judgement: Judgement,
+    judgement: AllowedCodeCache,
 }
 
-impl Kernel {
+impl KernelExecutor {
     /// Opens the module's device, on the machine that this process runs on.
-    pub fn open(options: &KernelOptions) -> Result<Kernel, Unavailable> {
+    pub fn open(options: &KernelOptions) -> Result<KernelExecutor, Unavailable> {
         let machine = Machine::detect_on(options.cpu as u32).unwrap_or_else(|_| Machine::detect());
-        Kernel::open_on(machine, options)
+        KernelExecutor::open_on(machine, options)
     }
 
     /// Opens the module's device for a machine whose facts are known.
-    pub(crate) fn open_on(machine: Machine, options: &KernelOptions) -> Result<Kernel, Unavailable> {
-        let module = Module::open_for_code()?;
+    pub(crate) fn open_on(machine: Machine, options: &KernelOptions) -> Result<KernelExecutor, Unavailable> {
+        let module = ModuleDevice::open_for_code()?;
         let info = &module.info;
-        let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
-        let room = Room { arena: info.arena_bytes as usize, areas };
-        Ok(Kernel {
+        let areas = vec![STANDARD_AREA_BYTES as usize; AREA_REGISTERS.len()];
+        let room = ExecutorMemory { arena: info.arena_bytes as usize, areas };
+        Ok(KernelExecutor {
             options: options.clone(),
             capabilities: Capabilities {
                 aperf: Fact::Known(module.has_aperf()),
                 room: Fact::Known(room),
-                ..capabilities(&machine)
+                ..kernel_capabilities(&machine)
             },
             machine,
             module,
-            areas: Areas::default(),
+            areas: KernelAreas::default(),
             lock: CpuLock::open(options.cpu, options.patience),
             fault: None,
             progress: CounterProgress::default(),
             changed: 0,
-            judgement: Judgement::default(),
+            judgement: AllowedCodeCache::default(),
         })
     }
 
-    fn judge(&mut self, program: &Program) -> Result<(), RunError> {
+    fn check_program(&mut self, program: &Program) -> Result<(), RunError> {
         let lone_cpu = !self.module.has_deadline() && !self.options.force;
-        self.judgement.judge(program, Rules { lone_cpu })
+        self.judgement.check_program(program, RefusalRules { lone_cpu })
     }
 
     /// Runs one layout, until a point in time.
-    fn run_layout(
-        &mut self,
-        batch: &Batch,
-        layout: &Layout,
-        until: Instant,
-    ) -> Result<Vec<Sample>, RunError> {
-        check(batch, layout).map_err(RunError::BadBatch)?;
-        placed_code(batch, layout, self.arena_len()).map_err(RunError::BadBatch)?;
+    fn run_layout(&mut self, batch: &Batch, layout: &Layout, until: Instant) -> Result<Vec<Sample>, RunError> {
+        check_layout(batch, layout).map_err(RunError::BadBatch)?;
+        sort_program_ranges(batch, layout, self.arena_len()).map_err(RunError::BadBatch)?;
         let left = until.saturating_duration_since(Instant::now()).as_millis();
         if left == 0 {
-            return Err(RunError::Late { limit_ms: allowed(batch).as_millis() as u64, interrupted: false });
+            return Err(RunError::Late { limit_ms: batch_time_limit(batch).as_millis() as u64, interrupted: false });
         }
         let info = &self.module.info;
         if layout.code.len() > info.most_pieces as usize || batch.calls() > info.most_calls as usize {
@@ -194,30 +184,26 @@ impl Kernel {
             };
             return Err(RunError::Unavailable(error));
         }
-        let unread = super::random()?;
-        let context = self.context(batch, layout);
-        let mut page = Page::new(unread, &context);
-        let code = self.code(batch, layout);
-        let pieces: Vec<Piece> = code
+        let unread = super::draw_secret()?;
+        let context = self.build_context(batch, layout);
+        let mut page = ContextPage::new(unread, &context);
+        let code = self.place_programs(batch, layout);
+        let pieces: Vec<ModulePiece> = code
             .iter()
-            .map(|(offset, bytes)| Piece {
+            .map(|(offset, bytes)| ModulePiece {
                 offset: *offset,
                 bytes: bytes.len() as u32,
                 code: bytes.as_ptr() as u64,
             })
             .collect();
-        let calls: Vec<PlacedCall> = layout
+        let calls: Vec<ModuleCall> = layout
             .round
             .iter()
-            .map(|call| PlacedCall {
-                offset: layout.code[call.place].offset,
-                reserved: 0,
-                loop_count: call.loop_count,
-            })
+            .map(|call| ModuleCall { offset: layout.code[call.place].offset, reserved: 0, loop_count: call.loop_count })
             .collect();
-        let fills = self.areas.fills();
+        let fills = self.areas.list_fills();
         let mut samples = vec![Sample::default(); batch.rounds as usize * batch.calls()];
-        let mut run = abi::Run {
+        let mut run = abi::ModuleRun {
             flags: if self.module.has_deadline() { 0 } else { abi::RUN_UNGUARDED },
             cpu: self.options.cpu as u32,
             pieces: pieces.len() as u32,
@@ -236,42 +222,42 @@ impl Kernel {
             fill_list: fills.as_ptr() as u64,
             fills: fills.len() as u32,
             unread,
-            ..abi::Run::default()
+            ..abi::ModuleRun::default()
         };
         // SAFETY: every address in `run` is that of a buffer that lives through the call and is as long as the
         // counts beside it say.
-        unsafe { self.module.run(&mut run) }?;
-        self.areas.ran(run.outcome.status == status::DONE);
-        self.take(&run.outcome);
-        self.check(batch, layout, &run.outcome)?;
-        page.check(unread, &context)?;
+        unsafe { self.module.run_code(&mut run) }?;
+        self.areas.record_layout_end(run.outcome.status == status::DONE);
+        self.add_outcome(&run.outcome);
+        self.check_outcome(batch, layout, &run.outcome)?;
+        page.check_unchanged(unread, &context)?;
         Ok(samples)
     }
 
-    fn take(&mut self, outcome: &Outcome) {
+    fn add_outcome(&mut self, outcome: &ModuleOutcome) {
         self.progress.tsc += outcome.tsc;
         self.progress.aperf += outcome.aperf;
         self.progress.mperf += outcome.mperf;
         self.changed |= outcome.changed;
     }
 
-    fn context(&self, batch: &Batch, layout: &Layout) -> Context {
+    fn build_context(&self, batch: &Batch, layout: &Layout) -> ProgramContext {
         let info = &self.module.info;
-        let mut context = context::fresh(batch.memory.vectors);
+        let mut context = context::fresh_context(batch.memory.vectors);
         context.eviction = info.eviction;
-        for (register, value) in batch.memory.registers(&self.areas.addresses(), &layout.data) {
+        for (register, value) in batch.memory.pointer_registers(&self.areas.addresses(), &layout.data) {
             context.gpr[register] = value;
         }
         context
     }
 
     /// The layout's programs, placed.
-    fn code(&self, batch: &Batch, layout: &Layout) -> Vec<(u32, Vec<u8>)> {
+    fn place_programs(&self, batch: &Batch, layout: &Layout) -> Vec<(u32, Vec<u8>)> {
         let context_at = self.module.info.context + CONTEXT_AT as u64;
-        let place = |place: &super::Placed| {
+        let place = |place: &super::PlacedProgram| {
             let program = &batch.programs[place.program];
             let mut bytes = vec![0; program.len()];
-            program.place(self.module.info.arena + u64::from(place.offset), context_at, &mut bytes);
+            program.relocate_into(self.module.info.arena + u64::from(place.offset), context_at, &mut bytes);
             (place.offset, bytes)
         };
         layout.code.iter().map(place).collect()
@@ -284,7 +270,7 @@ impl Kernel {
     }
 
     /// The error for a passed deadline: only the deadline's own NMI means that a single call took too long.
-    fn overdue(&self, vector: u32, total: Duration) -> RunError {
+    fn overdue_error(&self, vector: u32, total: Duration) -> RunError {
         let deadline_ms = u64::from(self.deadline_us() / 1000);
         match vector {
             exception::NMI => RunError::Hung { deadline_ms },
@@ -296,14 +282,14 @@ impl Kernel {
     }
 
     /// Turns the module's answer into an error, if it is one.
-    fn check(&mut self, batch: &Batch, layout: &Layout, outcome: &Outcome) -> Result<(), RunError> {
+    fn check_outcome(&mut self, batch: &Batch, layout: &Layout, outcome: &ModuleOutcome) -> Result<(), RunError> {
         match outcome.status {
             status::DONE => Ok(()),
             status::FAULT => {
-                let report = self.name(batch, layout, outcome);
+                let report = self.report_fault(batch, layout, outcome);
                 let error = RunError::Exception {
                     vector: outcome.vector as u8,
-                    name: exception::name(outcome.vector),
+                    name: exception::describe_exception(outcome.vector),
                     error_code: outcome.error_code,
                     address: report.address,
                     instruction: report.instruction.clone(),
@@ -311,27 +297,25 @@ impl Kernel {
                 self.fault = Some(report);
                 Err(error)
             }
-            status::DEADLINE => Err(self.overdue(outcome.vector, allowed(batch))),
-            status::NO_READING => {
-                Err(RunError::DirtyCanary { fence: "a clock reading, skipped or overwritten," })
-            }
+            status::DEADLINE => Err(self.overdue_error(outcome.vector, batch_time_limit(batch))),
+            status::NO_READING => Err(RunError::DirtyCanary { fence: "a clock reading, skipped or overwritten," }),
             status::ASTRAY => Err(RunError::DirtyCanary { fence: "the driver's record of its rounds" }),
-            status => Err(device::not_understood(format!("it ended a run with status {status}"))),
+            status => Err(device::unknown_answer_error(format!("it ended a run with status {status}"))),
         }
     }
 
-    fn name(&self, batch: &Batch, layout: &Layout, outcome: &Outcome) -> FaultReport {
+    fn report_fault(&self, batch: &Batch, layout: &Layout, outcome: &ModuleOutcome) -> FaultReport {
         let arena = self.module.info.arena;
         let layouts = std::slice::from_ref(layout);
         let at = outcome.ip.checked_sub(arena).filter(|at| *at <= self.arena_len() as u64);
-        let found = |saved| at.and_then(|at| find(at as usize, saved, &batch.programs, layouts));
+        let found = |saved| at.and_then(|at| locate_fault(at as usize, saved, &batch.programs, layouts));
         // INT n leaves its address behind it, whichever exception has the number.
-        let by_number = found(Saved::Behind).filter(|(program, code_at, at)| {
+        let by_number = found(SavedIpPosition::Behind).filter(|(program, code_at, at)| {
             let code = &batch.programs[*program].code()[at - *code_at as usize..];
             code.starts_with(&[INT_N, outcome.vector as u8])
         });
         let told = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
-        let place = by_number.or_else(|| found(exception::saved(outcome.vector)));
+        let place = by_number.or_else(|| found(exception::find_ip_position(outcome.vector)));
         let start = place.map_or(outcome.ip, |(_, _, start)| arena + start as u64);
         let offset = place.map(|(_, code_at, at)| at - code_at as usize);
         let program = place.map(|(program, ..)| program);
@@ -345,12 +329,12 @@ impl Kernel {
             offset,
             instruction: program
                 .zip(offset)
-                .and_then(|(program, offset)| describe(&batch.programs[program], offset, "")),
+                .and_then(|(program, offset)| describe_instruction(&batch.programs[program], offset, "")),
         }
     }
 }
 
-impl Executor for Kernel {
+impl Executor for KernelExecutor {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -362,12 +346,12 @@ impl Executor for Kernel {
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
         batch.memory.check().map_err(RunError::BadBatch)?;
-        batch.programs.iter().try_for_each(|program| self.judge(program))?;
-        let pinned = Pinned::to(self.options.cpu)?;
-        self.lock.begin();
-        self.module.take().inspect_err(|_| self.lock.release())?;
-        let until = lock::until(allowed(batch));
-        let result = self.areas.adopt(&self.module, &batch.memory).and_then(|()| {
+        batch.programs.iter().try_for_each(|program| self.check_program(program))?;
+        let pinned = PinnedThread::pin(self.options.cpu)?;
+        self.lock.acquire();
+        self.module.lock_device().inspect_err(|_| self.lock.release())?;
+        let until = lock::end_of_deadline(batch_time_limit(batch));
+        let result = self.areas.adopt_memory(&self.module, &batch.memory).and_then(|()| {
             batch.layouts.iter().try_for_each(|layout| {
                 let samples = self.run_layout(batch, layout, until)?;
                 take(&samples);
@@ -375,13 +359,13 @@ impl Executor for Kernel {
             })
         });
         self.lock.release();
-        self.module.release();
+        self.module.unlock_device();
         drop(pinned);
         result
     }
 
-    fn areas(&self) -> Vec<PlacedArea> {
-        self.areas.placed()
+    fn placed_areas(&self) -> Vec<PlacedArea> {
+        self.areas.placed_areas()
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
@@ -400,47 +384,47 @@ impl Executor for Kernel {
         std::thread::sleep(time);
     }
 
-    fn progress(&self) -> Option<CounterProgress> {
+    fn counter_progress(&self) -> Option<CounterProgress> {
         self.module.has_aperf().then_some(self.progress)
     }
 
-    fn changed(&self) -> Vec<&'static str> {
-        abi::changed(self.changed)
+    fn restored_state(&self) -> Vec<&'static str> {
+        abi::list_changed_state(self.changed)
     }
 }
 
 /// Time limit of a batch: longer than its deadline, which assumes an idle machine and is there to detect endless code,
 /// as the module does itself.
-fn allowed(batch: &Batch) -> Duration {
-    batch.deadline.max(LEAST_ALLOWED)
+fn batch_time_limit(batch: &Batch) -> Duration {
+    batch.deadline.max(MIN_BATCH_LIMIT)
 }
 
 /// The page with the context and canaries around it.
 #[repr(C, align(4096))]
-struct Page([u64; CONTEXT_BYTES / 8]);
+struct ContextPage([u64; CONTEXT_BYTES / 8]);
 
-impl Page {
-    fn new(canary: u64, context: &Context) -> Box<Page> {
-        let mut page = Box::new(Page([canary; CONTEXT_BYTES / 8]));
+impl ContextPage {
+    fn new(canary: u64, context: &ProgramContext) -> Box<ContextPage> {
+        let mut page = Box::new(ContextPage([canary; CONTEXT_BYTES / 8]));
         // SAFETY: the context fits behind its offset, which is a multiple of its alignment.
-        unsafe { page.0.as_mut_ptr().cast::<u8>().add(CONTEXT_AT).cast::<Context>().write(context.clone()) };
+        unsafe { page.0.as_mut_ptr().cast::<u8>().add(CONTEXT_AT).cast::<ProgramContext>().write(context.clone()) };
         page
     }
 
     /// Whether only what a program writes has changed.
-    fn check(&self, canary: u64, context: &Context) -> Result<(), RunError> {
-        let after = (CONTEXT_AT + size_of::<Context>()) / 8;
+    fn check_unchanged(&self, canary: u64, context: &ProgramContext) -> Result<(), RunError> {
+        let after = (CONTEXT_AT + size_of::<ProgramContext>()) / 8;
         let (before, behind) = (&self.0[..CONTEXT_AT / 8], &self.0[after..]);
         if before.iter().chain(behind).any(|word| *word != canary) {
             return Err(RunError::DirtyCanary { fence: "the context's fence" });
         }
-        let words = |context: &Context| -> Vec<u64> {
+        let words = |context: &ProgramContext| -> Vec<u64> {
             let start = std::ptr::from_ref(context).cast::<u64>();
             // SAFETY: the range lies in the context, which is plain data without padding there.
             CONSTANT_PART.step_by(8).map(|offset| unsafe { start.add(offset / 8).read() }).collect()
         };
         // SAFETY: written by `new` at this place.
-        let now = unsafe { &*self.0.as_ptr().cast::<u8>().add(CONTEXT_AT).cast::<Context>() };
+        let now = unsafe { &*self.0.as_ptr().cast::<u8>().add(CONTEXT_AT).cast::<ProgramContext>() };
         if words(now) != words(context) || now.mxcsr != context.mxcsr {
             return Err(RunError::DirtyCanary { fence: "the context" });
         }

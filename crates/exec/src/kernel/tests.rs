@@ -1,46 +1,49 @@
 //! What can be tested of the executor without its module.
 
 use super::abi::{
-    self, Info, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, Outcome, Piece, PlacedCall,
-    Run, changed,
+    self, MarkerBytes, MarkerCall, MarkerCode, MarkerRun, MarkerSwitch, ModuleCall, ModuleOutcome, ModulePiece,
+    ModuleProperties, ModuleRun, list_changed_state,
 };
-use super::device::unavailable;
-use super::exception::{name, saved};
-use super::markers::{Around, Guard, Probe, Ruler};
+use super::device::explain_open_failure;
+use super::exception::{describe_exception, find_ip_position};
+use super::markers::{KernelProbe, KernelRuler, MarkerWorkload, ProbeGuard};
 use super::*;
-use cyclescope_core::machine::fact::{Fact, Files};
+use cyclescope_core::machine::fact::{Fact, SystemFiles};
 use cyclescope_core::machine::kernel_module::KernelModule;
 use std::io;
 use std::process::Command;
 
 #[test]
 fn exceptions_have_names() {
-    assert_eq!(name(0), "#DE (divide error)");
-    assert_eq!(name(6), "#UD (invalid opcode)");
-    assert_eq!(name(exception::PAGE_FAULT), "#PF (page fault)");
-    assert_eq!(name(19), "#XM (SIMD floating-point exception)");
-    assert_eq!((name(2), name(128)), ("interrupt 2".to_string(), "interrupt 128".to_string()));
+    assert_eq!(describe_exception(0), "#DE (divide error)");
+    assert_eq!(describe_exception(6), "#UD (invalid opcode)");
+    assert_eq!(describe_exception(exception::PAGE_FAULT), "#PF (page fault)");
+    assert_eq!(describe_exception(19), "#XM (SIMD floating-point exception)");
+    assert_eq!(
+        (describe_exception(2), describe_exception(128)),
+        ("interrupt 2".to_string(), "interrupt 128".to_string())
+    );
     // INT3, INTO and INT n leave their address behind them; faults leave it at them.
-    let saved_as = |place| (0..34).filter(|vector| saved(*vector) == place).collect::<Vec<u32>>();
-    assert_eq!(saved_as(Saved::Behind), [3, 4, 32, 33]);
-    assert_eq!(saved_as(Saved::AroundInt1), [1]);
+    let saved_as = |place| (0..34).filter(|vector| find_ip_position(*vector) == place).collect::<Vec<u32>>();
+    assert_eq!(saved_as(SavedIpPosition::Behind), [3, 4, 32, 33]);
+    assert_eq!(saved_as(SavedIpPosition::AroundInt1), [1]);
 }
 
 #[test]
 fn every_bit_of_what_changed_has_a_name() {
-    assert_eq!(changed(0), Vec::<&str>::new());
-    assert_eq!(changed(1 << 1 | 1 << 8), ["CR8", "IA32_TSC_AUX"]);
-    assert_eq!(changed(u32::MAX).len(), 10);
+    assert_eq!(list_changed_state(0), Vec::<&str>::new());
+    assert_eq!(list_changed_state(1 << 1 | 1 << 8), ["CR8", "IA32_TSC_AUX"]);
+    assert_eq!(list_changed_state(u32::MAX).len(), 10);
 }
 
 /// A machine without any file.
 fn nothing() -> KernelModule {
-    KernelModule::detect(&Files::below("/nonexistent"), "1")
+    KernelModule::detect(&SystemFiles::rooted_at("/nonexistent"), "1")
 }
 
 /// Why a device that answers so can't be used, and the remedy.
 fn said(errno: i32, facts: &KernelModule) -> [String; 2] {
-    let error = unavailable(&io::Error::from_raw_os_error(errno), facts);
+    let error = explain_open_failure(&io::Error::from_raw_os_error(errno), facts);
     assert_eq!(error.what, "executor kernel");
     assert!(!error.remedy.is_empty());
     [error.why, error.remedy]
@@ -65,17 +68,14 @@ fn a_device_that_does_not_open_says_why() {
         (libc::EIO, &loaded, "can't be opened", "docs/kernel-safety.md"),
     ] {
         let [said_why, said_remedy] = said(errno, facts);
-        assert!(
-            said_why.contains(why) && said_remedy.contains(remedy),
-            "{errno}: {said_why} / {said_remedy}"
-        );
+        assert!(said_why.contains(why) && said_remedy.contains(remedy), "{errno}: {said_why} / {said_remedy}");
     }
 }
 
 #[test]
 fn the_module_is_named_or_missing() {
-    match Module::open() {
-        Ok(module) => assert_eq!(module.version(), abi::VERSION),
+    match ModuleDevice::open() {
+        Ok(module) => assert_eq!(module.version(), abi::INTERFACE_VERSION),
         Err(error) => assert!(!error.why.is_empty() && !error.remedy.is_empty()),
     }
 }
@@ -85,7 +85,7 @@ fn numbers() -> Vec<(&'static str, u64)> {
     let mut all = vec![
         ("CYCLESCOPE_GET_INFO", abi::GET_INFO),
         ("CYCLESCOPE_RUN", abi::RUN),
-        ("CYCLESCOPE_VERSION", abi::VERSION.into()),
+        ("CYCLESCOPE_VERSION", abi::INTERFACE_VERSION.into()),
         ("CYCLESCOPE_CONTEXT_BYTES", CONTEXT_BYTES as u64),
         ("CYCLESCOPE_CONTEXT_AT", CONTEXT_AT as u64),
         ("CYCLESCOPE_INFO_APERF", abi::INFO_APERF.into()),
@@ -94,21 +94,21 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ("CYCLESCOPE_SET_AREAS", abi::SET_AREAS),
         ("CYCLESCOPE_FILL_WRITTEN", abi::FILL_WRITTEN.into()),
         ("CYCLESCOPE_FILL_ALL", abi::FILL_ALL.into()),
-        ("sizeof(struct cyclescope_area)", size_of::<abi::Area>() as u64),
-        ("sizeof(struct cyclescope_areas)", size_of::<abi::AreaList>() as u64),
-        ("sizeof(struct cyclescope_fill)", size_of::<abi::Fill>() as u64),
+        ("sizeof(struct cyclescope_area)", size_of::<abi::ModuleArea>() as u64),
+        ("sizeof(struct cyclescope_areas)", size_of::<abi::ModuleAreaList>() as u64),
+        ("sizeof(struct cyclescope_fill)", size_of::<abi::ModuleFill>() as u64),
         ("CYCLESCOPE_RUN_UNGUARDED", abi::RUN_UNGUARDED.into()),
         ("CYCLESCOPE_DONE", status::DONE.into()),
         ("CYCLESCOPE_FAULT", status::FAULT.into()),
         ("CYCLESCOPE_DEADLINE", status::DEADLINE.into()),
         ("CYCLESCOPE_NO_READING", status::NO_READING.into()),
         ("CYCLESCOPE_ASTRAY", status::ASTRAY.into()),
-        ("sizeof(struct cyclescope_info)", size_of::<Info>() as u64),
-        ("sizeof(struct cyclescope_piece)", size_of::<Piece>() as u64),
-        ("sizeof(struct cyclescope_call)", size_of::<PlacedCall>() as u64),
+        ("sizeof(struct cyclescope_info)", size_of::<ModuleProperties>() as u64),
+        ("sizeof(struct cyclescope_piece)", size_of::<ModulePiece>() as u64),
+        ("sizeof(struct cyclescope_call)", size_of::<ModuleCall>() as u64),
         ("sizeof(struct cyclescope_sample)", size_of::<Sample>() as u64),
-        ("sizeof(struct cyclescope_outcome)", size_of::<Outcome>() as u64),
-        ("sizeof(struct cyclescope_run)", size_of::<Run>() as u64),
+        ("sizeof(struct cyclescope_outcome)", size_of::<ModuleOutcome>() as u64),
+        ("sizeof(struct cyclescope_run)", size_of::<ModuleRun>() as u64),
         ("CYCLESCOPE_MARKER_CODE", abi::MARKER_CODE),
         ("CYCLESCOPE_MARKER_BYTES", abi::MARKER_BYTES),
         ("CYCLESCOPE_MARKER_SWITCH", abi::MARKER_SWITCH),
@@ -121,22 +121,22 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ("CYCLESCOPE_MARKER_COPY_WEIGHT", abi::MARKER_COPY_WEIGHT.into()),
         ("CYCLESCOPE_MARKER_LONGEST_SLICE_US", abi::MARKER_LONGEST_SLICE_US.into()),
         ("CYCLESCOPE_PROBE_DORMANT", abi::PROBE_DORMANT.into()),
-        ("CYCLESCOPE_PROBE_EMPTY", Probe::Empty as u64),
-        ("CYCLESCOPE_PROBE_DIRECT", Probe::Direct as u64),
-        ("CYCLESCOPE_PROBE_VARARGS", Probe::Varargs as u64),
-        ("CYCLESCOPE_PROBE_FORMAT", Probe::Format as u64),
-        ("CYCLESCOPE_PROBE_COUNTING", Probe::Counting as u64),
-        ("CYCLESCOPE_GUARD_BARE", Guard::Bare as u64),
-        ("CYCLESCOPE_GUARD_PREEMPTION", Guard::Preemption as u64),
-        ("CYCLESCOPE_GUARD_OWN", Guard::Own as u64),
-        ("CYCLESCOPE_GUARD_INTERRUPTS", Guard::Interrupts as u64),
-        ("CYCLESCOPE_AROUND_NOTHING", Around::Nothing as u64),
-        ("CYCLESCOPE_AROUND_MEMCPY", Around::Memcpy as u64),
-        ("CYCLESCOPE_RULER_IMUL_SHORT", Ruler::ImulShort as u64),
-        ("CYCLESCOPE_RULER_IMUL_LONG", Ruler::ImulLong as u64),
-        ("CYCLESCOPE_RULER_ADD_SHORT", Ruler::AddShort as u64),
-        ("CYCLESCOPE_RULER_ADD_LONG", Ruler::AddLong as u64),
-        ("CYCLESCOPE_RULER_SENTINEL", Ruler::Sentinel as u64),
+        ("CYCLESCOPE_PROBE_EMPTY", KernelProbe::Empty as u64),
+        ("CYCLESCOPE_PROBE_DIRECT", KernelProbe::Direct as u64),
+        ("CYCLESCOPE_PROBE_VARARGS", KernelProbe::Varargs as u64),
+        ("CYCLESCOPE_PROBE_FORMAT", KernelProbe::Format as u64),
+        ("CYCLESCOPE_PROBE_COUNTING", KernelProbe::Counting as u64),
+        ("CYCLESCOPE_GUARD_BARE", ProbeGuard::Bare as u64),
+        ("CYCLESCOPE_GUARD_PREEMPTION", ProbeGuard::Preemption as u64),
+        ("CYCLESCOPE_GUARD_OWN", ProbeGuard::Own as u64),
+        ("CYCLESCOPE_GUARD_INTERRUPTS", ProbeGuard::Interrupts as u64),
+        ("CYCLESCOPE_AROUND_NOTHING", MarkerWorkload::Nothing as u64),
+        ("CYCLESCOPE_AROUND_MEMCPY", MarkerWorkload::Memcpy as u64),
+        ("CYCLESCOPE_RULER_IMUL_SHORT", KernelRuler::ImulShort as u64),
+        ("CYCLESCOPE_RULER_IMUL_LONG", KernelRuler::ImulLong as u64),
+        ("CYCLESCOPE_RULER_ADD_SHORT", KernelRuler::AddShort as u64),
+        ("CYCLESCOPE_RULER_ADD_LONG", KernelRuler::AddLong as u64),
+        ("CYCLESCOPE_RULER_SENTINEL", KernelRuler::Sentinel as u64),
         ("sizeof(struct cyclescope_marker_code)", size_of::<MarkerCode>() as u64),
         ("sizeof(struct cyclescope_marker_bytes)", size_of::<MarkerBytes>() as u64),
         ("sizeof(struct cyclescope_marker_switch)", size_of::<MarkerSwitch>() as u64),
@@ -150,17 +150,17 @@ fn numbers() -> Vec<(&'static str, u64)> {
         ));)*)*};
     }
     offsets! {
-        "info" Info: size version flags tsc_khz arena context eviction most_area_bytes arena_bytes eviction_bytes
+        "info" ModuleProperties: size version flags tsc_khz arena context eviction most_area_bytes arena_bytes eviction_bytes
             most_areas most_pieces most_calls longest_slice_us longest_deadline_us;
-        "area" abi::Area: bytes address;
-        "areas" abi::AreaList: size version flags areas area_list;
-        "fill" abi::Fill: flags reserved content word;
-        "piece" Piece: offset bytes code;
-        "call" PlacedCall: offset reserved loop_count;
+        "area" abi::ModuleArea: bytes address;
+        "areas" abi::ModuleAreaList: size version flags areas area_list;
+        "fill" abi::ModuleFill: flags reserved content word;
+        "piece" ModulePiece: offset bytes code;
+        "call" ModuleCall: offset reserved loop_count;
         "sample" Sample: start end;
-        "outcome" Outcome: status vector error_code ip sp cr2 ip_offset changed rounds_done slices repeated reserved
+        "outcome" ModuleOutcome: status vector error_code ip sp cr2 ip_offset changed rounds_done slices repeated reserved
             tsc aperf mperf;
-        "run" Run: size version flags cpu pieces calls piece_list call_list context samples warm_up rounds delay
+        "run" ModuleRun: size version flags cpu pieces calls piece_list call_list context samples warm_up rounds delay
             slice_us deadline_us total_ms seed fill_list unread fills reserved outcome;
         "marker_code" MarkerCode: size version code design name guard around placement bytes address;
         "marker_bytes" MarkerBytes: size version code bytes buffer;
@@ -196,7 +196,7 @@ fn both_sides_of_the_interface_agree() {
     let printed = match built {
         Err(error) => {
             std::fs::remove_dir_all(&folder).unwrap();
-            return cyclescope_skipped::skipped(format_args!("cc doesn't run: {error}"));
+            return cyclescope_skipped::report_skipped(format_args!("cc doesn't run: {error}"));
         }
         Ok(built) => {
             assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
@@ -214,6 +214,6 @@ fn both_sides_of_the_interface_agree() {
 
 #[test]
 fn a_cpu_that_no_set_can_name_is_an_error() {
-    let refused = super::device::Pinned::to(1 << 20).map(drop);
+    let refused = super::device::PinnedThread::pin(1 << 20).map(drop);
     assert!(matches!(refused, Err(RunError::Machinery { why, .. }) if why == "there is no CPU 1048576"));
 }

@@ -1,10 +1,10 @@
 //! Faults that a worker has reported, named.
 
 use crate::Layout;
-use crate::fault::{FaultReport, Saved, describe, find};
+use crate::fault::{FaultReport, SavedIpPosition, describe_instruction, locate_fault};
 use cyclescope_code::program::Program;
-use cyclescope_core::error::Cause;
-use cyclescope_worker::command::Answer;
+use cyclescope_core::error::FaultCause;
+use cyclescope_worker::command::WorkerAnswer;
 use iced_x86::{Decoder, DecoderOptions};
 
 /// `si_code` of a signal that the kernel raised without an address of its own.
@@ -19,20 +19,20 @@ const TRAP_BRKPT: i32 = 1;
 const OVERFLOW: u32 = 4;
 
 /// Position of the instruction pointer that a signal saved.
-fn saved(signal: i32, code: i32, vector: u32) -> Saved {
+fn find_ip_position(signal: i32, code: i32, vector: u32) -> SavedIpPosition {
     match signal {
-        libc::SIGTRAP if code == TRAP_BRKPT => Saved::AroundInt1,
-        libc::SIGTRAP | libc::SIGSYS => Saved::Behind,
-        libc::SIGSEGV if vector == OVERFLOW => Saved::Behind,
-        _ => Saved::At,
+        libc::SIGTRAP if code == TRAP_BRKPT => SavedIpPosition::AroundInt1,
+        libc::SIGTRAP | libc::SIGSYS => SavedIpPosition::Behind,
+        libc::SIGSEGV if vector == OVERFLOW => SavedIpPosition::Behind,
+        _ => SavedIpPosition::AtInstruction,
     }
 }
 
 /// Names a fault. Programs of the layouts do not overlap; `arena` is the arena's address in the worker.
-pub(super) fn name(answer: &Answer, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
-    let Answer { signal, code, rip, .. } = *answer;
-    let saved = saved(signal, code, answer.vector);
-    let place = rip.checked_sub(arena).and_then(|at| find(at as usize, saved, programs, layouts));
+pub(super) fn report_fault(answer: &WorkerAnswer, arena: u64, programs: &[Program], layouts: &[Layout]) -> FaultReport {
+    let WorkerAnswer { signal, code, rip, .. } = *answer;
+    let saved = find_ip_position(signal, code, answer.vector);
+    let place = rip.checked_sub(arena).and_then(|at| locate_fault(at as usize, saved, programs, layouts));
     let start = place.map_or(rip, |(_, _, start)| arena + start as u64);
     let own_address = match signal {
         libc::SIGSEGV => code != SI_KERNEL,
@@ -44,7 +44,7 @@ pub(super) fn name(answer: &Answer, arena: u64, programs: &[Program], layouts: &
         Some((program, code_at, at)) => {
             let offset = at - code_at as usize;
             let number = system_call.map_or(String::new(), |number| format!(" (system call {number})"));
-            let text = describe(&programs[program], offset, &number);
+            let text = describe_instruction(&programs[program], offset, &number);
             (Some(program), Some(offset), text)
         }
         None => (None, None, None),
@@ -62,22 +62,22 @@ pub(super) fn name(answer: &Answer, arena: u64, programs: &[Program], layouts: &
 }
 
 /// Why the instruction of a report was not completed.
-pub(super) fn cause(answer: &Answer, report: &FaultReport, programs: &[Program]) -> Cause {
+pub(super) fn find_cause(answer: &WorkerAnswer, report: &FaultReport, programs: &[Program]) -> FaultCause {
     let cause = match (answer.signal, answer.code) {
-        (libc::SIGTRAP, _) => Cause::Trap,
-        (libc::SIGSEGV, _) if answer.vector == OVERFLOW => Cause::Trap,
-        (libc::SIGSEGV, SI_KERNEL) => Cause::Protection,
-        (libc::SIGSEGV, _) if answer.address == answer.rip => Cause::Fetch,
-        (libc::SIGSEGV, _) => Cause::Access,
-        (libc::SIGBUS, BUS_ADRALN) => Cause::Alignment,
+        (libc::SIGTRAP, _) => FaultCause::Trap,
+        (libc::SIGSEGV, _) if answer.vector == OVERFLOW => FaultCause::Trap,
+        (libc::SIGSEGV, SI_KERNEL) => FaultCause::Protection,
+        (libc::SIGSEGV, _) if answer.address == answer.rip => FaultCause::Fetch,
+        (libc::SIGSEGV, _) => FaultCause::Access,
+        (libc::SIGBUS, BUS_ADRALN) => FaultCause::Alignment,
         // A stack segment exception, which a non-canonical address in RSP or RBP raises (Intel SDM vol. 3A, 6.15).
-        (libc::SIGBUS, SI_KERNEL) => Cause::Protection,
-        (libc::SIGBUS, _) => Cause::Access,
-        _ => Cause::Other,
+        (libc::SIGBUS, SI_KERNEL) => FaultCause::Protection,
+        (libc::SIGBUS, _) => FaultCause::Access,
+        _ => FaultCause::Other,
     };
     let Some((program, offset)) = report.program.zip(report.offset) else { return cause };
     let code = programs[program].code().get(offset..).unwrap_or_default();
-    cause.of_instruction(&Decoder::new(64, code, DecoderOptions::NONE).decode())
+    cause.refine_by_instruction(&Decoder::new(64, code, DecoderOptions::NONE).decode())
 }
 
 /// The usual name of a signal that ends a process.
@@ -103,13 +103,13 @@ mod tests {
     #[test]
     fn what_traps_is_told_from_what_faults() {
         let stepped = 2;
-        assert_eq!(saved(libc::SIGTRAP, TRAP_BRKPT, 1), Saved::AroundInt1);
-        assert_eq!(saved(libc::SIGTRAP, stepped, 1), Saved::Behind);
-        assert_eq!(saved(libc::SIGTRAP, SI_KERNEL, 3), Saved::Behind);
-        assert_eq!(saved(libc::SIGSEGV, SI_KERNEL, OVERFLOW), Saved::Behind);
-        assert_eq!(saved(libc::SIGSEGV, SI_KERNEL, 13), Saved::At);
+        assert_eq!(find_ip_position(libc::SIGTRAP, TRAP_BRKPT, 1), SavedIpPosition::AroundInt1);
+        assert_eq!(find_ip_position(libc::SIGTRAP, stepped, 1), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(libc::SIGTRAP, SI_KERNEL, 3), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(libc::SIGSEGV, SI_KERNEL, OVERFLOW), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(libc::SIGSEGV, SI_KERNEL, 13), SavedIpPosition::AtInstruction);
         // A refused system call raises no exception: the vector is that of an earlier one.
-        assert_eq!(saved(libc::SIGSYS, 1, 14), Saved::Behind);
-        assert_eq!(saved(libc::SIGILL, 2, 6), Saved::At);
+        assert_eq!(find_ip_position(libc::SIGSYS, 1, 14), SavedIpPosition::Behind);
+        assert_eq!(find_ip_position(libc::SIGILL, 2, 6), SavedIpPosition::AtInstruction);
     }
 }

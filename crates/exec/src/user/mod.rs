@@ -17,14 +17,14 @@
 //! reach the hypervisor unnoticed.
 
 mod areas;
-mod batch;
+mod chunk;
 mod faults;
 mod filter;
 mod options;
-mod patience;
 mod process;
 mod regions;
 mod setup;
+mod time_limit;
 
 #[cfg(test)]
 mod tests;
@@ -35,38 +35,38 @@ pub use options::UserOptions;
 
 use super::lock::{CpuLock, LockState};
 use super::{
-    Batch, Capabilities, CycleCounter, Executor, FaultReport, Lack, Offer, OpenOptions, PlacedArea, Ring,
-    Room, Sample, Timing, random, real_time,
+    Batch, Capabilities, CounterAvailability, Executor, ExecutorMemory, ExecutorOffer, FaultReport, MissingCapability,
+    OpenOptions, PlacedArea, PrivilegeRing, Sample, TimingOrigin, draw_secret, real_time,
 };
-use areas::Areas;
-use batch::Chunk;
-use cyclescope_code::context::{AREA_REGISTERS, Element};
+use areas::UserAreas;
+use chunk::LayoutChunk;
+use cyclescope_code::context::{AREA_REGISTERS, FloatElement};
 use cyclescope_code::program::Program;
-use cyclescope_code::program::memory::{Memory, STANDARD_BYTES};
+use cyclescope_code::program::memory::{ProgramMemory, STANDARD_AREA_BYTES};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_worker::command::{Answer, Command, FENCE_COUNTER, FENCES, Status, outcome};
+use cyclescope_worker::command::{FENCE_COUNTER, FENCES, WorkerAnswer, WorkerCommand, WorkerStatus, outcome};
 use cyclescope_worker::{sandbox, view};
-use patience::{Overtime, Patience};
-use process::{End, NotStarted, Waited, Worker};
-use regions::Regions;
-use setup::Origin;
+use process::{StartFailure, WaitResult, WorkerEnd, WorkerProcess};
+use regions::WorkerRegions;
+use setup::WorkerOrigin;
 use std::collections::BTreeSet;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use time_limit::{OvertimeVerdict, WorkerTimeLimit};
 
 /// Time limit for the set-up of a worker.
-const SETUP_TIME: Duration = Duration::from_secs(10);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// This executor on offer.
-pub const OFFER: Offer = Offer {
+pub const USER_OFFER: ExecutorOffer = ExecutorOffer {
     name: "user",
     about: "A sandboxed process",
     place: "user mode",
     takes_force: false,
-    capabilities,
+    capabilities: user_capabilities,
     // Where the TSC is forbidden, so is the system's clock, which deadlines need.
     check: |machine| machine.tsc.require(),
     // The sandbox survives any code.
@@ -75,40 +75,40 @@ pub const OFFER: Offer = Offer {
         let OpenOptions { counter, patience, functions, own_code, heap, .. } = *options;
         let cpu = machine.target_cpu() as usize;
         let options = UserOptions { cpu, counter, patience, functions, own_code, heap };
-        Ok(Box::new(User::spawn_on(machine.clone(), &options)?))
+        Ok(Box::new(UserExecutor::spawn_on(machine.clone(), &options)?))
     },
 };
 
-/// Capabilities of a [`User`] executor on a machine.
-pub fn capabilities(machine: &Machine) -> Capabilities {
+/// Capabilities of a [`UserExecutor`] executor on a machine.
+pub fn user_capabilities(machine: &Machine) -> Capabilities {
     Capabilities {
-        executor: OFFER.name,
-        ring: Ring::Three,
-        timing: Timing::on(machine),
+        executor: USER_OFFER.name,
+        ring: PrivilegeRing::Three,
+        timing: TimingOrigin::from_machine(machine),
         library: Ok(()),
-        control_registers: Err(Lack {
+        control_registers: Err(MissingCapability {
             why: "it writes a control register, which only ring 0 may",
             remedy: "add --executor kernel, or choose another clock (--clock list)",
         }),
-        cycle_counter: CycleCounter::AskSystem,
+        cycle_counter: CounterAvailability::AskSystem,
         aperf: Fact::Known(false),
-        room: Fact::Known(Room {
-            arena: view::ARENA,
-            areas: vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()],
+        room: Fact::Known(ExecutorMemory {
+            arena: view::ARENA_BYTES,
+            areas: vec![STANDARD_AREA_BYTES as usize; AREA_REGISTERS.len()],
         }),
     }
 }
 
 /// Runs batches in a child process of its own.
-pub struct User {
+pub struct UserExecutor {
     options: UserOptions,
     capabilities: Capabilities,
     machine: Machine,
-    regions: Regions,
-    areas: Areas,
-    worker: Option<Worker>,
+    regions: WorkerRegions,
+    areas: UserAreas,
+    worker: Option<WorkerProcess>,
     /// What the worker was made in.
-    origin: Origin,
+    origin: WorkerOrigin,
     /// Why the system does not run the worker's executable, where it doesn't.
     not_executed: Option<i32>,
     /// The code that the worker may have run.
@@ -118,32 +118,32 @@ pub struct User {
     lock: CpuLock,
 }
 
-impl User {
+impl UserExecutor {
     /// Makes an executor and its first worker, on the machine that this process runs on.
-    pub fn spawn(options: &UserOptions) -> Result<User, RunError> {
+    pub fn spawn(options: &UserOptions) -> Result<UserExecutor, RunError> {
         // A CPU that may not be used is the worker's to report.
         let machine = Machine::detect_on(options.cpu as u32).unwrap_or_else(|_| Machine::detect());
-        User::spawn_on(machine, options)
+        UserExecutor::spawn_on(machine, options)
     }
 
     /// Makes an executor for a machine whose facts are known.
-    pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<User, RunError> {
+    pub fn spawn_on(machine: Machine, options: &UserOptions) -> Result<UserExecutor, RunError> {
         if options.cpu >= MAX_CPUS {
             let why = format!("there is no CPU {}", options.cpu);
-            return Err(RunError::machinery(sandbox::STEPS[sandbox::PIN as usize], why, "see --cpu"));
+            return Err(RunError::from_harness(sandbox::STEPS[sandbox::PIN as usize], why, "see --cpu"));
         }
-        let regions = Regions::new()?;
-        let mut areas = Areas::default();
+        let regions = WorkerRegions::new()?;
+        let mut areas = UserAreas::default();
         // Most batches have this one, so that the first finds its worker ready.
-        areas.adopt(&Memory::standard(Element::default(), false))?;
-        let mut user = User {
+        areas.adopt_memory(&ProgramMemory::standard(FloatElement::default(), false))?;
+        let mut user = UserExecutor {
             options: options.clone(),
-            capabilities: capabilities(&machine),
+            capabilities: user_capabilities(&machine),
             machine,
             regions,
             areas,
             worker: None,
-            origin: if options.functions { Origin::Copy } else { Origin::Own },
+            origin: if options.functions { WorkerOrigin::Copy } else { WorkerOrigin::Own },
             not_executed: None,
             ran: BTreeSet::new(),
             sequence: 0,
@@ -156,27 +156,27 @@ impl User {
 
     /// The process number of the worker, while there is one.
     pub fn worker_pid(&self) -> Option<i32> {
-        self.worker.as_ref().map(Worker::pid)
+        self.worker.as_ref().map(WorkerProcess::pid)
     }
 
-    fn status(&self) -> *mut Status {
-        self.regions.shared().status()
+    fn status_pointer(&self) -> *mut WorkerStatus {
+        self.regions.shared_pointers().status_pointer()
     }
 
     /// The last answer, as it is now: code that the worker runs may write it at any time.
-    fn answer(&self) -> Answer {
+    fn read_answer(&self) -> WorkerAnswer {
         // SAFETY: mapped as long as `self`; all fields are numbers.
-        unsafe { ptr::addr_of!((*self.status()).answer).read_volatile() }
+        unsafe { ptr::addr_of!((*self.status_pointer()).answer).read_volatile() }
     }
 
     /// Waits until the worker has come to the end of a command.
-    fn wait(&self, worker: &Worker, sequence: u32, spin: bool, until: Instant) -> Waited {
+    fn wait_for_worker(&self, worker: &WorkerProcess, sequence: u32, spin: bool, until: Instant) -> WaitResult {
         // SAFETY: mapped as long as `self`, and accessed atomically on both sides.
-        worker.wait(unsafe { &(*self.status()).done }, sequence, spin, until)
+        worker.wait(unsafe { &(*self.status_pointer()).done }, sequence, spin, until)
     }
 
     /// Whether the worker runs on another CPU than this thread does now.
-    fn elsewhere(&self) -> bool {
+    fn is_on_other_cpu(&self) -> bool {
         // SAFETY: takes no pointers.
         unsafe { libc::sched_getcpu() != self.options.cpu as i32 }
     }
@@ -197,46 +197,43 @@ impl User {
         }
         let doing = last.unwrap_or_default();
         let why = format!("something is at its addresses, {TRIES} times");
-        Err(RunError::machinery(doing, why, "choose other addresses, or none, for the memory areas"))
+        Err(RunError::from_harness(doing, why, "choose other addresses, or none, for the memory areas"))
     }
 
     fn make_worker(&mut self) -> Result<(), RunError> {
         self.worker = None;
         self.ran.clear();
         // SAFETY: mapped, and no worker is running.
-        unsafe { (*self.status()).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
+        unsafe { (*self.status_pointer()).done.store(self.sequence.wrapping_sub(1), Ordering::Release) };
         let mut start =
-            |origin| Worker::start(&mut self.regions, &self.areas, &self.options, origin, self.sequence);
+            |origin| WorkerProcess::start(&mut self.regions, &self.areas, &self.options, origin, self.sequence);
         let started = match start(self.origin) {
-            Err(NotStarted::NotExecuted(errno)) => {
-                log::info!(
-                    "the worker's executable is not run: {}",
-                    std::io::Error::from_raw_os_error(errno)
-                );
+            Err(StartFailure::NotExecuted(errno)) => {
+                log::info!("the worker's executable is not run: {}", std::io::Error::from_raw_os_error(errno));
                 self.not_executed = Some(errno);
-                self.origin = Origin::Copy;
+                self.origin = WorkerOrigin::Copy;
                 start(self.origin)
             }
             started => started,
         };
         let mut worker = match started {
             Ok(worker) => worker,
-            Err(NotStarted::Failed(error)) => return Err(error),
-            Err(NotStarted::NotExecuted(errno)) => return Err(End::Exited(errno).of_setup()),
+            Err(StartFailure::Failed(error)) => return Err(error),
+            Err(StartFailure::NotExecuted(errno)) => return Err(WorkerEnd::Exited(errno).into_setup_error()),
         };
-        match self.wait(&worker, self.sequence, self.elsewhere(), Instant::now() + SETUP_TIME) {
-            Waited::Done if self.answer().outcome == outcome::DONE => {}
-            Waited::Done => {
-                let answer = self.answer();
+        match self.wait_for_worker(&worker, self.sequence, self.is_on_other_cpu(), Instant::now() + SETUP_TIMEOUT) {
+            WaitResult::Done if self.read_answer().outcome == outcome::DONE => {}
+            WaitResult::Done => {
+                let answer = self.read_answer();
                 let step = sandbox::STEPS.get(answer.detail as usize);
                 let doing = step.copied().unwrap_or("setting the worker up");
-                return Err(match setup::call_name(answer.address as i64) {
-                    Some(name) => RunError::call(doing, name, answer.errno),
+                return Err(match setup::setup_call_name(answer.address as i64) {
+                    Some(name) => RunError::from_system_call(doing, name, answer.errno),
                     None => RunError::System { doing, errno: answer.errno },
                 });
             }
-            Waited::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIME.as_millis() as u64 }),
-            Waited::Ended => return Err(worker.end().of_setup()),
+            WaitResult::Late => return Err(RunError::Hung { deadline_ms: SETUP_TIMEOUT.as_millis() as u64 }),
+            WaitResult::Ended => return Err(worker.kill_and_reap().into_setup_error()),
         }
         self.check_areas()?;
         self.worker = Some(worker);
@@ -244,12 +241,12 @@ impl User {
     }
 
     /// Sees to it that the next batch finds a worker that can run it, and that no code of other batches has changed.
-    fn suit(&mut self, batch: &Batch) -> Result<(), RunError> {
-        if self.areas.adopt(&batch.memory).inspect_err(|_| self.worker = None)? {
+    fn prepare_worker(&mut self, batch: &Batch) -> Result<(), RunError> {
+        if self.areas.adopt_memory(&batch.memory).inspect_err(|_| self.worker = None)? {
             self.worker = None;
         }
         let copy = self.options.functions || self.not_executed.is_some() || batch.calls_library();
-        let origin = if copy { Origin::Copy } else { Origin::Own };
+        let origin = if copy { WorkerOrigin::Copy } else { WorkerOrigin::Own };
         let codes: BTreeSet<Vec<u8>> = batch.programs.iter().map(Program::foreign_code).collect();
         if origin != self.origin || !self.options.own_code && !self.ran.is_subset(&codes) {
             self.worker = None;
@@ -262,29 +259,29 @@ impl User {
 
     /// Records the kinds of pages that the worker's areas got; an error where they are not the requested ones.
     fn check_areas(&mut self) -> Result<(), RunError> {
-        let length = (self.answer().address as usize).min(view::SAMPLES);
+        let length = (self.read_answer().address as usize).min(view::SAMPLES_BYTES);
         // SAFETY: mapped as long as `self`; the worker has written this number of entries and waits.
-        let text = unsafe { std::slice::from_raw_parts(self.regions.shared().samples, length) };
-        self.areas.mapped(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
+        let text = unsafe { std::slice::from_raw_parts(self.regions.shared_pointers().samples, length) };
+        self.areas.record_mapping(&String::from_utf8_lossy(text)).map_err(RunError::Unavailable)
     }
 
     /// Runs some layouts of a batch, within the time limit.
     fn run_chunk(
         &mut self,
         batch: &Batch,
-        chunk: &Chunk,
-        patience: &mut Patience,
+        chunk: &LayoutChunk,
+        patience: &mut WorkerTimeLimit,
     ) -> Result<Vec<Sample>, RunError> {
-        let canary = random()?;
-        let samples = chunk.write(batch, &mut self.regions, &self.areas, canary);
-        let spin = self.elsewhere();
+        let canary = draw_secret()?;
+        let samples = chunk.write_command(batch, &mut self.regions, &self.areas, canary);
+        let spin = self.is_on_other_cpu();
         let sequence = self.sequence.wrapping_add(1);
         self.sequence = sequence;
-        let command: *mut Command = self.regions.command();
+        let command: *mut WorkerCommand = self.regions.command_pointer();
         // SAFETY: mapped as long as `self`; the worker reads the rest after it sees the new sequence number.
         let word = unsafe {
             ptr::addr_of_mut!((*command).spin).write(spin as u32);
-            ptr::addr_of_mut!((*self.status()).answer.outcome).write_volatile(outcome::RUNNING);
+            ptr::addr_of_mut!((*self.status_pointer()).answer.outcome).write_volatile(outcome::RUNNING);
             &(*command).sequence
         };
         word.store(sequence, Ordering::Release);
@@ -293,36 +290,42 @@ impl User {
             return Err(RunError::WorkerLost { how: "there is none".to_owned() });
         };
         loop {
-            match self.wait(&worker, sequence, spin, patience.until()) {
-                Waited::Done => break,
-                Waited::Late => match patience.over() {
-                    Overtime::Busy => {}
-                    Overtime::Hung => {
-                        worker.end();
+            match self.wait_for_worker(&worker, sequence, spin, patience.next_check()) {
+                WaitResult::Done => break,
+                WaitResult::Late => match patience.check_overtime() {
+                    OvertimeVerdict::Busy => {}
+                    OvertimeVerdict::Hung => {
+                        worker.kill_and_reap();
                         return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
                     }
-                    Overtime::Stopped => {
-                        worker.end();
-                        return Err(stopped());
+                    OvertimeVerdict::Stopped => {
+                        worker.kill_and_reap();
+                        return Err(stopped_error());
                     }
                 },
-                Waited::Ended => return Err(worker.end().error()),
+                WaitResult::Ended => return Err(worker.kill_and_reap().into_error()),
             }
         }
-        let readings = self.regions.samples(samples);
-        self.check(batch, chunk, samples, canary)?;
+        let readings = self.regions.copy_samples(samples);
+        self.check_answer(batch, chunk, samples, canary)?;
         self.worker = Some(worker);
-        self.areas.began();
+        self.areas.record_success();
         Ok(readings)
     }
 
     /// Turns the worker's answer into an error, if it is one.
-    fn check(&mut self, batch: &Batch, chunk: &Chunk, samples: usize, canary: u64) -> Result<(), RunError> {
-        let answer = self.answer();
+    fn check_answer(
+        &mut self,
+        batch: &Batch,
+        chunk: &LayoutChunk,
+        samples: usize,
+        canary: u64,
+    ) -> Result<(), RunError> {
+        let answer = self.read_answer();
         if answer.outcome == outcome::FAULT {
-            let arena = self.regions.in_worker(view::ARENA_AT);
-            let fault = faults::name(&answer, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
-            let cause = faults::cause(&answer, &fault, &batch.programs);
+            let arena = self.regions.worker_address(view::ARENA_AT);
+            let fault = faults::report_fault(&answer, arena, &batch.programs, &batch.layouts[chunk.layouts.clone()]);
+            let cause = faults::find_cause(&answer, &fault, &batch.programs);
             let (signal, address, instruction) = (fault.signal, fault.address, fault.instruction.clone());
             self.fault = Some(fault);
             return Err(RunError::Fault { signal, address, instruction, cause });
@@ -331,33 +334,30 @@ impl User {
         if self.options.counter && answer.outcome == outcome::FENCE && answer.detail == FENCE_COUNTER {
             let why = "something took it away while the code ran";
             let remedy = "another run uses it; wait until that has ended";
-            return Err(RunError::machinery("keeping the core-cycles counter", why, remedy));
+            return Err(RunError::from_harness("keeping the core-cycles counter", why, remedy));
         }
         if answer.outcome == outcome::FENCE {
             let fence = FENCES.get(answer.detail as usize).copied().unwrap_or("the status block");
             return Err(RunError::DirtyCanary { fence });
         }
         // SAFETY: mapped as long as `self`.
-        let damaged = unsafe { self.regions.shared().damaged_fence(samples, canary) };
+        let damaged = unsafe { self.regions.shared_pointers().find_damaged_fence(samples, canary) };
         match damaged {
             Some(fence) => Err(RunError::DirtyCanary { fence: FENCES[fence as usize] }),
-            None if answer.outcome != outcome::DONE => {
-                Err(RunError::DirtyCanary { fence: "the status block" })
-            }
+            None if answer.outcome != outcome::DONE => Err(RunError::DirtyCanary { fence: "the status block" }),
             None => Ok(()),
         }
     }
 }
 
 /// A worker that is there and does not run.
-fn stopped() -> RunError {
+fn stopped_error() -> RunError {
     let why = "its process got no processor time";
-    let remedy =
-        "something stopped it: SIGSTOP, a debugger or a frozen control group; let it go on, and run again";
-    RunError::machinery("running the snippet", why, remedy)
+    let remedy = "something stopped it: SIGSTOP, a debugger or a frozen control group; let it go on, and run again";
+    RunError::from_harness("running the snippet", why, remedy)
 }
 
-impl Executor for User {
+impl Executor for UserExecutor {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -369,11 +369,11 @@ impl Executor for User {
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         self.fault = None;
         batch.memory.check().map_err(RunError::BadBatch)?;
-        let chunks = batch::split(batch)?;
-        self.suit(batch)?;
-        self.lock.begin();
-        let pid = self.worker.as_ref().map_or(0, Worker::pid);
-        let mut patience = Patience::new(pid, batch.deadline);
+        let chunks = chunk::split_batch(batch)?;
+        self.prepare_worker(batch)?;
+        self.lock.acquire();
+        let pid = self.worker.as_ref().map_or(0, WorkerProcess::pid);
+        let mut patience = WorkerTimeLimit::new(pid, batch.deadline);
         let result = chunks
             .iter()
             .try_for_each(|chunk| self.run_chunk(batch, chunk, &mut patience).map(|samples| take(&samples)));
@@ -381,19 +381,19 @@ impl Executor for User {
         result
     }
 
-    fn renew(&mut self) {
+    fn renew_process(&mut self) {
         self.worker = None;
     }
 
-    fn areas(&self) -> Vec<PlacedArea> {
-        self.areas.placed()
+    fn placed_areas(&self) -> Vec<PlacedArea> {
+        self.areas.placed_areas()
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
         self.fault.as_ref()
     }
 
-    fn own_process(&self) -> Fact<bool> {
+    fn has_own_process(&self) -> Fact<bool> {
         Fact::Known(!self.options.functions && self.not_executed.is_none())
     }
 

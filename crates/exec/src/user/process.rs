@@ -1,13 +1,13 @@
 //! The worker as its caller sees it: a child process, started, waited for and ended.
 
-use super::areas::Areas;
+use super::areas::UserAreas;
 use super::faults;
 use super::options::UserOptions;
-use super::regions::Regions;
-use super::setup::{self, Origin};
+use super::regions::WorkerRegions;
+use super::setup::{self, WorkerOrigin};
 use cyclescope_core::error::RunError;
-use cyclescope_worker::area::Backing;
-use cyclescope_worker::image::{self, SEGMENTS};
+use cyclescope_worker::area::AreaBacking;
+use cyclescope_worker::image::{self, SEGMENT_COUNT};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::ffi::{CStr, CString};
@@ -18,7 +18,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// A running worker. Dropping it ends and reaps it.
-pub(super) struct Worker {
+pub(super) struct WorkerProcess {
     pid: i32,
     pidfd: OwnedFd,
     /// The kernel kills the worker when the thread that made it ends, so another thread makes its own.
@@ -27,26 +27,26 @@ pub(super) struct Worker {
 }
 
 /// Outcome of waiting for a worker.
-pub(super) enum Waited {
+pub(super) enum WaitResult {
     Done,
     Late,
     Ended,
 }
 
-impl Worker {
+impl WorkerProcess {
     /// Makes a worker. Its first answer says whether it could be set up.
     pub(super) fn start(
-        regions: &mut Regions,
-        areas: &Areas,
+        regions: &mut WorkerRegions,
+        areas: &UserAreas,
         options: &UserOptions,
-        origin: Origin,
+        origin: WorkerOrigin,
         sequence: u32,
-    ) -> Result<Worker, NotStarted> {
-        setup::write(regions, areas, options, origin, sequence).map_err(NotStarted::Failed)?;
-        let blocked = BlockedSignals::all();
+    ) -> Result<WorkerProcess, StartFailure> {
+        setup::write_setup(regions, areas, options, origin, sequence).map_err(StartFailure::Failed)?;
+        let blocked = BlockedSignals::block_all();
         let made = match origin {
-            Origin::Own => own(regions, areas),
-            Origin::Copy => copy(regions),
+            WorkerOrigin::Own => start_executable(regions, areas),
+            WorkerOrigin::Copy => start_copy(regions),
         };
         drop(blocked);
         let (pid, pidfd) = made?;
@@ -54,12 +54,12 @@ impl Worker {
             // SAFETY: takes no pointers; the child is this process's own.
             unsafe { libc::kill(pid, libc::SIGKILL) };
             let why = "the kernel gave it no process descriptor";
-            let error = RunError::machinery(STARTING, why, "Linux 5.4 or later is needed");
-            return Err(NotStarted::Failed(error));
+            let error = RunError::from_harness(STARTING_WORKER, why, "Linux 5.4 or later is needed");
+            return Err(StartFailure::Failed(error));
         }
         // SAFETY: the kernel has made this descriptor for us.
         let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-        let worker = Worker { pid, pidfd, made_by: std::thread::current().id(), reaped: false };
+        let worker = WorkerProcess { pid, pidfd, made_by: std::thread::current().id(), reaped: false };
         Ok(worker)
     }
 
@@ -69,11 +69,11 @@ impl Worker {
     }
 
     /// Waits until this word is a command's number.
-    pub(super) fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> Waited {
+    pub(super) fn wait(&self, done: &AtomicU32, sequence: u32, spin: bool, until: Instant) -> WaitResult {
         if spin {
-            for _ in 0..SPINS {
+            for _ in 0..SPIN_ITERATIONS {
                 if done.load(Ordering::Acquire) == sequence {
-                    return Waited::Done;
+                    return WaitResult::Done;
                 }
                 std::hint::spin_loop();
             }
@@ -82,11 +82,11 @@ impl Worker {
         loop {
             let now = done.load(Ordering::Acquire);
             if now == sequence {
-                return Waited::Done;
+                return WaitResult::Done;
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Waited::Late;
+                return WaitResult::Late;
             }
             if futex_wait(done, now, left.min(slice)) {
                 continue;
@@ -94,7 +94,7 @@ impl Worker {
             slice = (slice * 2).min(LAST_SLICE);
             if self.has_ended() {
                 let done = done.load(Ordering::Acquire) == sequence;
-                return if done { Waited::Done } else { Waited::Ended };
+                return if done { WaitResult::Done } else { WaitResult::Ended };
             }
         }
     }
@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(super) fn send_signal(&self, signal: Signal) {
         // Some containers refuse the first. The second cannot meet another process, for the number is the
         // worker's until it is reaped.
         if rustix::process::pidfd_send_signal(&self.pidfd, signal) == Err(Errno::PERM) {
@@ -120,8 +120,8 @@ impl Worker {
     }
 
     /// Ends the worker if it still runs, reaps it, and says how it ended.
-    pub(super) fn end(&mut self) -> End {
-        self.signal(Signal::KILL);
+    pub(super) fn kill_and_reap(&mut self) -> WorkerEnd {
+        self.send_signal(Signal::KILL);
         self.reaped = true;
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
         let fd = self.pidfd.as_raw_fd() as u32;
@@ -132,7 +132,7 @@ impl Worker {
                 if libc::waitid(libc::P_PIDFD, fd, info.as_mut_ptr(), options) != 0 {
                     match last_errno() {
                         libc::EINTR => continue,
-                        errno => return End::Unknown(errno),
+                        errno => return WorkerEnd::Unknown(errno),
                     }
                 }
                 info.assume_init()
@@ -140,15 +140,15 @@ impl Worker {
             // SAFETY: these fields are set for a child that has ended.
             let status = unsafe { info.si_status() };
             return match info.si_code {
-                libc::CLD_EXITED => End::Exited(status),
-                _ => End::Killed(status),
+                libc::CLD_EXITED => WorkerEnd::Exited(status),
+                _ => WorkerEnd::Killed(status),
             };
         }
     }
 }
 
 /// How a worker ended.
-pub(super) enum End {
+pub(super) enum WorkerEnd {
     /// By itself, with this status: before it has mapped its memory an error number.
     Exited(i32),
     /// By a signal.
@@ -157,45 +157,51 @@ pub(super) enum End {
     Unknown(i32),
 }
 
-impl End {
+impl WorkerEnd {
     /// The error of a worker that was lost.
-    pub(super) fn error(self) -> RunError {
+    pub(super) fn into_error(self) -> RunError {
         let how = match self {
-            End::Exited(status) => format!("it exited with status {status}"),
-            End::Killed(signal) => format!("it was killed by {} ({signal})", faults::signal_name(signal)),
-            End::Unknown(libc::ECHILD) => "its end was taken by someone else".to_owned(),
-            End::Unknown(errno) => return RunError::call("waiting for the worker", "waitid", errno),
+            WorkerEnd::Exited(status) => format!("it exited with status {status}"),
+            WorkerEnd::Killed(signal) => {
+                format!("it was killed by {} ({signal})", faults::signal_name(signal))
+            }
+            WorkerEnd::Unknown(libc::ECHILD) => "its end was taken by someone else".to_owned(),
+            WorkerEnd::Unknown(errno) => {
+                return RunError::from_system_call("waiting for the worker", "waitid", errno);
+            }
         };
         RunError::WorkerLost { how }
     }
 
     /// The error of a worker that ended before its first answer.
-    pub(super) fn of_setup(self) -> RunError {
+    pub(super) fn into_setup_error(self) -> RunError {
         match self {
-            End::Exited(errno) if errno != 0 => RunError::call("mapping the worker's memory", "mmap", errno),
-            end => end.error(),
+            WorkerEnd::Exited(errno) if errno != 0 => {
+                RunError::from_system_call("mapping the worker's memory", "mmap", errno)
+            }
+            end => end.into_error(),
         }
     }
 }
 
 /// What a worker that could not be made was to do.
-const STARTING: &str = "starting the worker";
+const STARTING_WORKER: &str = "starting the worker";
 
 /// The error number of the system call that failed last.
 fn last_errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         if !self.reaped {
-            self.end();
+            self.kill_and_reap();
         }
     }
 }
 
 /// Iterations of active waiting, when the worker runs on another CPU: about 20 µs.
-const SPINS: u32 = 500;
+const SPIN_ITERATIONS: u32 = 500;
 /// Intervals at which a sleeping caller checks whether the worker still lives: long, since each check may interrupt
 /// the measured code.
 const FIRST_SLICE: Duration = Duration::from_millis(2);
@@ -205,8 +211,7 @@ const LAST_SLICE: Duration = Duration::from_millis(64);
 fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) -> bool {
     let timeout = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos() as i64 };
     // SAFETY: the word and the timeout live through the call.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &timeout, 0, 0) };
+    let answer = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, &timeout, 0, 0) };
     let errno = std::io::Error::last_os_error().raw_os_error();
     !(answer < 0 && errno == Some(libc::ETIMEDOUT))
 }
@@ -218,7 +223,7 @@ pub(super) fn futex_wake(word: &AtomicU32) {
 }
 
 /// Why there is no worker.
-pub(super) enum NotStarted {
+pub(super) enum StartFailure {
     /// The system runs no executable from memory, with this error.
     NotExecuted(i32),
     /// Anything else.
@@ -226,20 +231,20 @@ pub(super) enum NotStarted {
 }
 
 /// Process number and descriptor; the descriptor is -1 where the kernel gave none.
-type Made = Result<(i32, i32), NotStarted>;
+type StartResult = Result<(i32, i32), StartFailure>;
 
-fn not_cloned() -> NotStarted {
-    NotStarted::Failed(RunError::call(STARTING, "clone", last_errno()))
+fn clone_error() -> StartFailure {
+    StartFailure::Failed(RunError::from_system_call(STARTING_WORKER, "clone", last_errno()))
 }
 
 /// The worker's arguments: a name for lists of processes, and the number of the shared file's descriptor.
-fn arguments(regions: &Regions) -> [CString; 2] {
-    let shared = regions.files()[0].to_string();
+fn worker_arguments(regions: &WorkerRegions) -> [CString; 2] {
+    let shared = regions.shared_fds()[0].to_string();
     [c"cyclescope-worker".to_owned(), CString::new(shared).expect("digits")]
 }
 
-/// What the child of [`own`] needs, in memory that it shares with the thread that made it, which waits.
-struct Launch<'a> {
+/// What the child of [`start_executable`] needs, in memory that it shares with the thread that made it, which waits.
+struct WorkerLaunch<'a> {
     image: i32,
     files: &'a [i32],
     arguments: [*const libc::c_char; 3],
@@ -249,17 +254,17 @@ struct Launch<'a> {
 
 /// A process that runs the worker's executable and has the shared files open. It is made in the same time whatever memory
 /// this process uses.
-fn own(regions: &Regions, areas: &Areas) -> Made {
-    let mut files = regions.files().to_vec();
-    for area in areas.setups() {
+fn start_executable(regions: &WorkerRegions, areas: &UserAreas) -> StartResult {
+    let mut files = regions.shared_fds().to_vec();
+    for area in areas.area_setups() {
         files.push(area.source);
-        if let Backing::Repeated { fd, .. } = area.backing {
+        if let AreaBacking::Repeated { fd, .. } = area.backing {
             files.push(fd);
         }
     }
-    let [name, shared] = arguments(regions);
+    let [name, shared] = worker_arguments(regions);
     let arguments = [name.as_ptr(), shared.as_ptr(), ptr::null()];
-    let mut launch = Launch { image: regions.image(), files: &files, arguments, errno: 0 };
+    let mut launch = WorkerLaunch { image: regions.image_fd(), files: &files, arguments, errno: 0 };
     let mut stack = vec![0u128; 4096];
     let mut pidfd: i32 = -1;
     // No exit signal: the host program's SIGCHLD handler and its `wait` do not see the worker.
@@ -271,7 +276,7 @@ fn own(regions: &Regions, areas: &Areas) -> Made {
         libc::clone(run_executable, top, flags, ptr::from_mut(&mut launch).cast(), &raw mut pidfd)
     };
     if pid < 0 {
-        return Err(not_cloned());
+        return Err(clone_error());
     }
     if launch.errno != 0 {
         // SAFETY: takes no pointers but one that may be null; the child has ended.
@@ -279,40 +284,33 @@ fn own(regions: &Regions, areas: &Areas) -> Made {
             libc::waitpid(pid, ptr::null_mut(), libc::__WALL);
             libc::close(pidfd);
         }
-        return Err(NotStarted::NotExecuted(launch.errno));
+        return Err(StartFailure::NotExecuted(launch.errno));
     }
     Ok((pid, pidfd))
 }
 
-/// The child of [`own`]. It must not do anything that its parent would notice: no allocation, no lock.
+/// The child of [`start_executable`]. It must not do anything that its parent would notice: no allocation, no lock.
 extern "C" fn run_executable(launch: *mut libc::c_void) -> libc::c_int {
     let environment: [*const libc::c_char; 1] = [ptr::null()];
     // SAFETY: the parent's structure, which it does not use now. Descriptors are those of this process alone.
     unsafe {
-        let launch = &mut *launch.cast::<Launch>();
+        let launch = &mut *launch.cast::<WorkerLaunch>();
         for file in launch.files {
             libc::syscall(libc::SYS_fcntl, *file, libc::F_SETFD, 0);
         }
         let name: &CStr = c"";
         let arguments = launch.arguments.as_ptr();
         let whole = libc::AT_EMPTY_PATH;
-        libc::syscall(
-            libc::SYS_execveat,
-            launch.image,
-            name.as_ptr(),
-            arguments,
-            environment.as_ptr(),
-            whole,
-        );
+        libc::syscall(libc::SYS_execveat, launch.image, name.as_ptr(), arguments, environment.as_ptr(), whole);
         launch.errno = last_errno();
         libc::_exit(1)
     }
 }
 
 /// A copy of this process that maps the worker's executable and goes on there.
-fn copy(regions: &Regions) -> Made {
-    let [name, shared] = arguments(regions);
-    let segments = image::segments();
+fn start_copy(regions: &WorkerRegions) -> StartResult {
+    let [name, shared] = worker_arguments(regions);
+    let segments = image::read_segments();
     let stack = [2, name.as_ptr() as usize, shared.as_ptr() as usize, 0, 0];
     let mut pidfd: i32 = -1;
     // No exit signal, as in `own`.
@@ -320,14 +318,14 @@ fn copy(regions: &Regions) -> Made {
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD, 0, &raw mut pidfd, 0, 0) } as i32;
     match pid {
         // SAFETY: this is the child.
-        0 => unsafe { become_worker(regions.image(), &segments, &stack) },
-        ..0 => Err(not_cloned()),
+        0 => unsafe { become_worker(regions.image_fd(), &segments, &stack) },
+        ..0 => Err(clone_error()),
         _ => Ok((pid, pidfd)),
     }
 }
 
-/// The child of [`copy`]: any lock may be held in it.
-unsafe fn become_worker(file: i32, segments: &[image::Segment; SEGMENTS], stack: &[usize; 5]) -> ! {
+/// The child of [`start_copy`]: any lock may be held in it.
+unsafe fn become_worker(file: i32, segments: &[image::ImageSegment; SEGMENT_COUNT], stack: &[usize; 5]) -> ! {
     let read = libc::PROT_READ;
     for segment in segments {
         let (protection, kind, fd) = match segment.in_file {
@@ -351,7 +349,7 @@ unsafe fn become_worker(file: i32, segments: &[image::Segment; SEGMENTS], stack:
             "xor ebp, ebp",
             "jmp {entry}",
             stack = in(reg) stack.as_ptr(),
-            entry = in(reg) image::entry(),
+            entry = in(reg) image::entry_address(),
             options(noreturn),
         )
     }
@@ -361,7 +359,7 @@ unsafe fn become_worker(file: i32, segments: &[image::Segment; SEGMENTS], stack:
 struct BlockedSignals(libc::sigset_t);
 
 impl BlockedSignals {
-    fn all() -> BlockedSignals {
+    fn block_all() -> BlockedSignals {
         let mut before = std::mem::MaybeUninit::<libc::sigset_t>::zeroed();
         // SAFETY: both sets live through the calls.
         unsafe {

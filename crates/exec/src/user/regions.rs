@@ -5,11 +5,12 @@
 
 use crate::Sample;
 use cyclescope_core::error::RunError;
-use cyclescope_worker::command::{Command, FENCED_PAGE, Shared};
+use cyclescope_worker::command::{FENCED_PAGE, SharedPointers, WorkerCommand};
 use cyclescope_worker::image;
-use cyclescope_worker::setup::{PIECES, Piece, Setup};
+use cyclescope_worker::setup::{PIECE_COUNT, ViewPiece, WorkerSetup};
 use cyclescope_worker::view::{
-    self, ARENA, COMMAND, EVICTION, SAMPLES, SETUP, SIGNAL_STACK, STACK, THREAD, file,
+    self, ARENA_BYTES, COMMAND_BYTES, EVICTION_BYTES, SAMPLES_BYTES, SETUP_BYTES, SIGNAL_STACK_BYTES, STACK_BYTES,
+    THREAD_BYTES, file,
 };
 use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
@@ -18,15 +19,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 /// One mapping of the caller, unmapped in the end.
-pub(super) struct Mapping {
+pub(super) struct MemoryMapping {
     start: *mut u8,
     bytes: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone.
-unsafe impl Send for Mapping {}
+unsafe impl Send for MemoryMapping {}
 
-impl Mapping {
+impl MemoryMapping {
     /// The address of its first byte.
     pub(super) fn start(&self) -> u64 {
         self.start as u64
@@ -44,7 +45,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MemoryMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, and nothing borrows from it any more.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.bytes) };
@@ -52,49 +53,49 @@ impl Drop for Mapping {
 }
 
 /// The harness's memory of one executor. It outlives its workers.
-pub(super) struct Regions {
+pub(super) struct WorkerRegions {
     /// The worker's executable.
     image: OwnedFd,
     code_file: OwnedFd,
     shared_file: OwnedFd,
-    reservation: Mapping,
-    arena: Mapping,
-    shared: Mapping,
+    reservation: MemoryMapping,
+    arena: MemoryMapping,
+    shared: MemoryMapping,
 }
 
 /// The error of a system call of this name.
-pub(super) fn failed(doing: &'static str, call: &'static str) -> impl Fn(Errno) -> RunError {
-    move |errno| RunError::call(doing, call, errno.raw_os_error())
+pub(super) fn call_error(doing: &'static str, call: &'static str) -> impl Fn(Errno) -> RunError {
+    move |errno| RunError::from_system_call(doing, call, errno.raw_os_error())
 }
 
-pub(super) fn memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
-    let fd = nameless(name, MemfdFlags::NOEXEC_SEAL)?;
-    rustix::fs::ftruncate(&fd, bytes as u64).map_err(failed(CREATING, "ftruncate"))?;
+pub(super) fn create_memory_file(name: &str, bytes: usize) -> Result<OwnedFd, RunError> {
+    let fd = create_memfd(name, MemfdFlags::NOEXEC_SEAL)?;
+    rustix::fs::ftruncate(&fd, bytes as u64).map_err(call_error(CREATING_MEMORY, "ftruncate"))?;
     Ok(fd)
 }
 
 /// A file with the worker's executable.
-fn image_file() -> Result<OwnedFd, RunError> {
-    let fd = nameless("cyclescope-worker", MemfdFlags::EXEC)?;
+fn create_image_file() -> Result<OwnedFd, RunError> {
+    let fd = create_memfd("cyclescope-worker", MemfdFlags::EXEC)?;
     let mut left = image::IMAGE;
     while !left.is_empty() {
-        let written = rustix::io::write(&fd, left).map_err(failed(CREATING, "write"))?;
+        let written = rustix::io::write(&fd, left).map_err(call_error(CREATING_MEMORY, "write"))?;
         left = &left[written..];
     }
     Ok(fd)
 }
 
-const CREATING: &str = "creating shared memory";
+const CREATING_MEMORY: &str = "creating shared memory";
 
 /// A file in memory. Kernels before 6.3 do not know the flag and do not need it.
-fn nameless(name: &str, flag: MemfdFlags) -> Result<OwnedFd, RunError> {
+fn create_memfd(name: &str, flag: MemfdFlags) -> Result<OwnedFd, RunError> {
     rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | flag)
         .or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC))
-        .map_err(failed(CREATING, "memfd_create"))
+        .map_err(call_error(CREATING_MEMORY, "memfd_create"))
 }
 
 /// Reserves addresses that nothing is mapped to: at a place of the kernel's choice, or at one where nothing may be yet.
-pub(super) fn reserve(at: Option<u64>, bytes: usize) -> Result<Mapping, Errno> {
+pub(super) fn reserve_addresses(at: Option<u64>, bytes: usize) -> Result<MemoryMapping, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     let (hint, flags) = match at {
         Some(at) => (at as usize as *mut core::ffi::c_void, flags | MapFlags::FIXED_NOREPLACE),
@@ -102,64 +103,64 @@ pub(super) fn reserve(at: Option<u64>, bytes: usize) -> Result<Mapping, Errno> {
     };
     // SAFETY: a new mapping at free addresses touches no other memory.
     let start = unsafe { rustix::mm::mmap_anonymous(hint, bytes, ProtFlags::empty(), flags) }?;
-    let mapping = Mapping { start: start.cast(), bytes };
+    let mapping = MemoryMapping { start: start.cast(), bytes };
     // Kernels before 4.17 take the address for a hint.
     if hint.is_null() || start == hint { Ok(mapping) } else { Err(Errno::EXIST) }
 }
 
-/// Maps a file from [`memory_file`] for writing; no worker inherits the mapping.
-pub(super) fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<Mapping, RunError> {
+/// Maps a file from [`create_memory_file`] for writing; no worker inherits the mapping.
+pub(super) fn map_shared(fd: &OwnedFd, bytes: usize) -> Result<MemoryMapping, RunError> {
     let doing = "mapping shared memory";
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
     let start = unsafe { rustix::mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd, 0) }
-        .map_err(failed(doing, "mmap"))?;
-    let mapping = Mapping { start: start.cast(), bytes };
+        .map_err(call_error(doing, "mmap"))?;
+    let mapping = MemoryMapping { start: start.cast(), bytes };
     // SAFETY: keeping the mapping from children changes nothing in this process.
-    unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontFork) }.map_err(failed(doing, "madvise"))?;
+    unsafe { rustix::mm::madvise(start, bytes, Advice::LinuxDontFork) }.map_err(call_error(doing, "madvise"))?;
     Ok(mapping)
 }
 
-impl Regions {
-    pub(super) fn new() -> Result<Regions, RunError> {
-        let code_file = memory_file("cyclescope-code", ARENA)?;
-        let shared_file = memory_file("cyclescope-shared", file::LEN)?;
-        let arena = map_shared(&code_file, ARENA)?;
-        let shared = map_shared(&shared_file, file::LEN)?;
-        let reservation =
-            reserve(None, view::LEN).map_err(failed("reserving addresses for the worker", "mmap"))?;
-        Ok(Regions { image: image_file()?, code_file, shared_file, reservation, arena, shared })
+impl WorkerRegions {
+    pub(super) fn new() -> Result<WorkerRegions, RunError> {
+        let code_file = create_memory_file("cyclescope-code", ARENA_BYTES)?;
+        let shared_file = create_memory_file("cyclescope-shared", file::FILE_BYTES)?;
+        let arena = map_shared(&code_file, ARENA_BYTES)?;
+        let shared = map_shared(&shared_file, file::FILE_BYTES)?;
+        let reservation = reserve_addresses(None, view::VIEW_BYTES)
+            .map_err(call_error("reserving addresses for the worker", "mmap"))?;
+        Ok(WorkerRegions { image: create_image_file()?, code_file, shared_file, reservation, arena, shared })
     }
 
     /// The address in the worker of an offset in its view.
-    pub(super) fn in_worker(&self, offset: usize) -> u64 {
+    pub(super) fn worker_address(&self, offset: usize) -> u64 {
         self.reservation.start as u64 + offset as u64
     }
 
     /// The worker's executable.
-    pub(super) fn image(&self) -> i32 {
+    pub(super) fn image_fd(&self) -> i32 {
         self.image.as_raw_fd()
     }
 
     /// The file that both sides write, and the one with the code.
-    pub(super) fn files(&self) -> [i32; 2] {
+    pub(super) fn shared_fds(&self) -> [i32; 2] {
         [self.shared_file.as_raw_fd(), self.code_file.as_raw_fd()]
     }
 
     /// Where the next worker finds its setup. No worker may be running.
-    pub(super) fn setup(&mut self) -> *mut Setup {
+    pub(super) fn setup_pointer(&mut self) -> *mut WorkerSetup {
         self.shared.start.wrapping_add(file::SETUP_AT).cast()
     }
 
     /// The mappings that the worker makes.
-    pub(super) fn pieces(&self) -> [Piece; PIECES] {
+    pub(super) fn view_pieces(&self) -> [ViewPiece; PIECE_COUNT] {
         use libc::{MAP_ANONYMOUS, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE};
         let write = PROT_READ | PROT_WRITE;
         let shared = |at, bytes, protection, offset| {
             let fd = self.shared_file.as_raw_fd();
-            Piece { at, bytes, protection, flags: MAP_SHARED, fd, offset }
+            ViewPiece { at, bytes, protection, flags: MAP_SHARED, fd, offset }
         };
-        let anonymous = |at, bytes| Piece {
+        let anonymous = |at, bytes| ViewPiece {
             at,
             bytes,
             protection: write,
@@ -168,35 +169,35 @@ impl Regions {
             offset: 0,
         };
         [
-            Piece {
+            ViewPiece {
                 at: view::ARENA_AT,
-                bytes: ARENA,
+                bytes: ARENA_BYTES,
                 protection: PROT_READ | PROT_EXEC,
                 flags: MAP_SHARED,
                 fd: self.code_file.as_raw_fd(),
                 offset: 0,
             },
-            shared(view::COMMAND_AT, COMMAND, PROT_READ, 0),
+            shared(view::COMMAND_AT, COMMAND_BYTES, PROT_READ, 0),
             shared(view::CONTEXT_AT, FENCED_PAGE, write, file::CONTEXT_AT),
             shared(view::STATUS_AT, FENCED_PAGE, write, file::STATUS_AT),
-            shared(view::SAMPLES_AT, SAMPLES, write, file::SAMPLES_AT),
-            anonymous(view::STACK_AT, STACK),
-            anonymous(view::SIGNAL_STACK_AT, SIGNAL_STACK),
-            Piece { protection: PROT_READ, ..anonymous(view::EVICTION_AT, EVICTION) },
-            anonymous(view::THREAD_AT, THREAD),
-            shared(view::SETUP_AT, SETUP, PROT_READ, file::SETUP_AT),
+            shared(view::SAMPLES_AT, SAMPLES_BYTES, write, file::SAMPLES_AT),
+            anonymous(view::STACK_AT, STACK_BYTES),
+            anonymous(view::SIGNAL_STACK_AT, SIGNAL_STACK_BYTES),
+            ViewPiece { protection: PROT_READ, ..anonymous(view::EVICTION_AT, EVICTION_BYTES) },
+            anonymous(view::THREAD_AT, THREAD_BYTES),
+            shared(view::SETUP_AT, SETUP_BYTES, PROT_READ, file::SETUP_AT),
         ]
     }
 
     /// The caller's view of the code arena. No worker may be running.
-    pub(super) fn arena(&mut self) -> &mut [u8] {
+    pub(super) fn arena_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped for writing, and borrowed from `self` as a whole; the worker never writes to it.
         unsafe { std::slice::from_raw_parts_mut(self.arena.start, self.arena.bytes) }
     }
 
     /// A copy of the samples, each reading as it is now: code that the worker runs may write them at any time.
-    pub(super) fn samples(&self, count: usize) -> Vec<Sample> {
-        let first = self.shared().first_sample();
+    pub(super) fn copy_samples(&self, count: usize) -> Vec<Sample> {
+        let first = self.shared_pointers().first_sample();
         let sample = |number: usize| {
             // SAFETY: mapped for all samples of a command.
             let pair = unsafe { first.add(number).read_volatile() };
@@ -205,18 +206,18 @@ impl Regions {
         (0..count).map(sample).collect()
     }
 
-    pub(super) fn command(&self) -> *mut Command {
+    pub(super) fn command_pointer(&self) -> *mut WorkerCommand {
         self.shared.start.cast()
     }
 
-    pub(super) fn command_bytes(&self, offset: usize) -> *mut u8 {
+    pub(super) fn command_bytes_at(&self, offset: usize) -> *mut u8 {
         self.shared.start.wrapping_add(offset)
     }
 
     /// The caller's pointers to what both sides write.
-    pub(super) fn shared(&self) -> Shared {
+    pub(super) fn shared_pointers(&self) -> SharedPointers {
         let at = |offset| self.shared.start.wrapping_add(offset);
-        Shared {
+        SharedPointers {
             context_page: at(file::CONTEXT_AT),
             status_page: at(file::STATUS_AT),
             samples: at(file::SAMPLES_AT),

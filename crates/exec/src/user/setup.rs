@@ -1,12 +1,12 @@
 //! What a worker is told before it exists.
 
-use super::areas::Areas;
+use super::areas::UserAreas;
 use super::filter;
 use super::options::UserOptions;
-use super::regions::Regions;
+use super::regions::WorkerRegions;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_worker::kernel::call;
-use cyclescope_worker::setup::{Foreign, MOST_FOREIGN, MOST_STEPS, Setup, UNLIMITED};
+use cyclescope_worker::setup::{ForeignMapping, MOST_FILTER_STEPS, MOST_FOREIGN, UNLIMITED, WorkerSetup};
 use cyclescope_worker::view;
 use perf_event_open_sys::bindings as abi;
 use std::mem::size_of;
@@ -14,7 +14,7 @@ use std::ptr;
 
 /// The process that a worker is made in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum WorkerOrigin {
     /// One of its own, which has nothing but the worker's executable.
     Own,
     /// A copy of this process.
@@ -22,11 +22,11 @@ pub(super) enum Origin {
 }
 
 /// Writes all that the next worker needs to know. No worker may be running.
-pub(super) fn write(
-    regions: &mut Regions,
-    areas: &Areas,
+pub(super) fn write_setup(
+    regions: &mut WorkerRegions,
+    areas: &UserAreas,
     options: &UserOptions,
-    origin: Origin,
+    origin: WorkerOrigin,
     sequence: u32,
 ) -> Result<(), RunError> {
     // The C library's own function takes no error into account.
@@ -34,33 +34,33 @@ pub(super) fn write(
     let caller = unsafe { libc::syscall(libc::SYS_getpid) } as i32;
     if caller < 0 {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(RunError::call("starting the worker", "getpid", errno));
+        return Err(RunError::from_system_call("starting the worker", "getpid", errno));
     }
-    let copy = origin == Origin::Copy;
+    let copy = origin == WorkerOrigin::Copy;
     let foreign = if copy { foreign_mappings()? } else { Vec::new() };
     if foreign.len() > MOST_FOREIGN {
         let why = format!("this process shares {} mappings with others", foreign.len());
-        return Err(RunError::machinery("starting the worker", why, "share fewer"));
+        return Err(RunError::from_harness("starting the worker", why, "share fewer"));
     }
-    let pieces = regions.pieces();
-    let view = regions.in_worker(0);
-    let filter = filter::filter(copy, options.heap.is_some());
-    assert!(filter.len() <= MOST_STEPS, "the filter is of this program");
-    let into = regions.setup();
+    let pieces = regions.view_pieces();
+    let view = regions.worker_address(0);
+    let filter = filter::build_filter(copy, options.heap.is_some());
+    assert!(filter.len() <= MOST_FILTER_STEPS, "the filter is of this program");
+    let into = regions.setup_pointer();
     // SAFETY: the region is mapped for writing and large enough for a setup with this number of foreign mappings; zeros
     // are a setup, but for what is written here. No worker reads it.
     unsafe {
-        into.cast::<u8>().write_bytes(0, size_of::<Setup>());
+        into.cast::<u8>().write_bytes(0, size_of::<WorkerSetup>());
         let setup = &mut *into;
         setup.view = view;
         setup.pieces = pieces;
-        for (number, area) in areas.setups().iter().enumerate() {
+        for (number, area) in areas.area_setups().iter().enumerate() {
             setup.areas[number] = *area;
         }
-        setup.area_count = areas.setups().len();
+        setup.area_count = areas.area_setups().len();
         setup.cpu = options.cpu;
         setup.counts = options.counter;
-        ptr::from_mut(&mut setup.event).cast::<abi::perf_event_attr>().write(event());
+        ptr::from_mut(&mut setup.event).cast::<abi::perf_event_attr>().write(cycles_event());
         setup.caller = caller;
         for (place, step) in setup.filter.iter_mut().zip(&filter) {
             *place = std::mem::transmute::<libc::sock_filter, u64>(*step);
@@ -72,19 +72,19 @@ pub(super) fn write(
         };
         setup.files = files_limit();
         setup.copy = copy;
-        setup.rseq = if copy { rseq() } else { 0 };
+        setup.rseq = if copy { rseq_address() } else { 0 };
         setup.rseq_bytes = rseq_bytes();
         setup.avx = std::is_x86_feature_detected!("avx");
         setup.fsgsbase = has_fsgsbase();
         setup.sequence = sequence;
         setup.foreign_count = foreign.len();
-        ptr::copy_nonoverlapping(foreign.as_ptr(), into.add(1).cast::<Foreign>(), foreign.len());
+        ptr::copy_nonoverlapping(foreign.as_ptr(), into.add(1).cast::<ForeignMapping>(), foreign.len());
     }
     Ok(())
 }
 
 /// The name of a system call of the set-up.
-pub(super) fn call_name(number: i64) -> Option<&'static str> {
+pub(super) fn setup_call_name(number: i64) -> Option<&'static str> {
     const NAMES: [(i64, &str); 18] = [
         (call::PRCTL, "prctl"),
         (call::ARCH_PRCTL, "arch_prctl"),
@@ -109,7 +109,7 @@ pub(super) fn call_name(number: i64) -> Option<&'static str> {
 }
 
 /// The event of the core-cycles counter: core cycles in user mode.
-fn event() -> abi::perf_event_attr {
+fn cycles_event() -> abi::perf_event_attr {
     let mut event = abi::perf_event_attr {
         size: size_of::<abi::perf_event_attr>() as u32,
         type_: abi::PERF_TYPE_HARDWARE,
@@ -123,10 +123,10 @@ fn event() -> abi::perf_event_attr {
 }
 const _: () = assert!(size_of::<abi::perf_event_attr>() <= size_of::<[u64; 32]>());
 const _: () =
-    assert!(std::mem::offset_of!(abi::perf_event_mmap_page, index) == cyclescope_worker::counter::INDEX_AT);
+    assert!(std::mem::offset_of!(abi::perf_event_mmap_page, index) == cyclescope_worker::counter::COUNTER_INDEX_AT);
 
 /// Address of what this thread's C library has registered with rseq(2); 0 where it has not, or does not say.
-fn rseq() -> usize {
+fn rseq_address() -> usize {
     rseq_offset().map_or(0, |offset| {
         let thread: *const u8;
         // SAFETY: the thread pointer lies at the address that it points to (System V ABI, x86-64, thread-local storage).
@@ -162,13 +162,11 @@ pub(super) fn rseq_offset() -> Option<isize> {
 
 /// Bytes of memory of its own (`RLIMIT_DATA`) that a worker may have, with a heap of this size: a copy of what this process
 /// has, and the areas.
-fn data_limit(areas: &Areas, heap: u64) -> u64 {
+fn data_limit(areas: &UserAreas, heap: u64) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let here = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
-    let areas: u64 = areas.setups().iter().map(|area| (area.bytes + area.source_bytes) as u64).sum();
-    1024 * here.unwrap_or(0u64) + areas + view::LEN as u64 + heap
+    let here = status.lines().find_map(|line| line.strip_prefix("VmData:")?.trim().strip_suffix(" kB")?.parse().ok());
+    let areas: u64 = areas.area_setups().iter().map(|area| (area.bytes + area.source_bytes) as u64).sum();
+    1024 * here.unwrap_or(0u64) + areas + view::VIEW_BYTES as u64 + heap
 }
 
 /// A number above those of all open files.
@@ -176,12 +174,12 @@ fn files_limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes to the structure alone. rustix panics where the call is refused.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    let limit = if known { usize::try_from(limit.rlim_cur).unwrap_or(MOST_FILES) } else { MOST_FILES };
-    limit.min(MOST_FILES)
+    let limit = if known { usize::try_from(limit.rlim_cur).unwrap_or(MAX_FILES) } else { MAX_FILES };
+    limit.min(MAX_FILES)
 }
 
 /// Closing files one by one takes 0.1 µs for each number.
-const MOST_FILES: usize = 1 << 16;
+const MAX_FILES: usize = 1 << 16;
 
 /// Whether user code may execute RDFSBASE and its kin: bit 1 of AT_HWCAP2 (Linux, x86 `hwcap2.h`).
 pub(super) fn has_fsgsbase() -> bool {
@@ -190,7 +188,7 @@ pub(super) fn has_fsgsbase() -> bool {
 }
 
 /// The host program's shared mappings, which a wild store in the worker would reach.
-fn foreign_mappings() -> Result<Vec<Foreign>, RunError> {
+fn foreign_mappings() -> Result<Vec<ForeignMapping>, RunError> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| {
         RunError::Unavailable(Unavailable {
             what: "a sandboxed process".to_string(),
@@ -206,7 +204,7 @@ fn foreign_mappings() -> Result<Vec<Foreign>, RunError> {
         }
         let (start, end) = range.split_once('-')?;
         let start = usize::from_str_radix(start, 16).ok()?;
-        Some(Foreign { start, bytes: usize::from_str_radix(end, 16).ok()? - start })
+        Some(ForeignMapping { start, bytes: usize::from_str_radix(end, 16).ok()? - start })
     };
     Ok(maps.lines().filter_map(shared).collect())
 }

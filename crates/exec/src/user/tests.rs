@@ -1,11 +1,11 @@
 //! Snippets that know where the harness keeps its own things, and what the caller must notice.
 
-use super::{User, UserOptions, batch, setup};
-use crate::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use super::{UserExecutor, UserOptions, chunk, setup};
+use crate::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample};
 use cyclescope_code::clock::Clock;
-use cyclescope_code::context::{AREA_REGISTERS, Context, Element};
-use cyclescope_code::program::memory::Memory;
-use cyclescope_code::program::{Program, Recipe};
+use cyclescope_code::context::{AREA_REGISTERS, FloatElement, ProgramContext};
+use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_worker::command::{FENCED_AT, FENCES};
@@ -13,33 +13,33 @@ use cyclescope_worker::view;
 use std::mem::offset_of;
 use std::time::Duration;
 
-pub(super) fn spawn() -> User {
+pub(super) fn spawn() -> UserExecutor {
     spawn_with(UserOptions::default())
 }
 
 /// With these options, on some CPU.
-fn spawn_with(options: UserOptions) -> User {
+fn spawn_with(options: UserOptions) -> UserExecutor {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    User::spawn(&UserOptions { cpu, ..options }).expect("a worker")
+    UserExecutor::spawn(&UserOptions { cpu, ..options }).expect("a worker")
 }
 
 /// An executor that runs code of any batch in one worker, in a process of its own or in a copy of this one.
-pub(super) fn one_worker(functions: bool) -> User {
+pub(super) fn one_worker(functions: bool) -> UserExecutor {
     spawn_with(UserOptions { functions, own_code: true, ..UserOptions::default() })
 }
 
 pub(super) fn once(snippet: &[u8]) -> Program {
     // It needs nothing but x86-64: LFENCE is part of SSE2.
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("the clock exists");
-    Recipe { snippet, copies: 1, ..Recipe::empty(clock) }.build()
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("the clock exists");
+    ProgramRecipe { snippet, copies: 1, ..ProgramRecipe::empty(clock) }.build()
 }
 
 pub(super) fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
     let length = program.len().next_multiple_of(64) as u32;
     let layouts = (0..layouts as u32).map(|index| Layout {
-        code: vec![Placed { program: 0, offset: index * length }],
-        round: vec![Call { place: 0, loop_count: 1 }],
+        code: vec![PlacedProgram { program: 0, offset: index * length }],
+        round: vec![ProgramCall { place: 0, loop_count: 1 }],
         data: vec![0; 5],
         seed: u64::from(index),
     });
@@ -48,13 +48,13 @@ pub(super) fn batch_of(program: Program, layouts: usize, rounds: u32) -> Batch {
         warm_up: 0,
         rounds,
         layouts: layouts.collect(),
-        memory: Memory::standard(Element::F64, true),
-        delay: DELAY,
+        memory: ProgramMemory::standard(FloatElement::F64, true),
+        delay: DEFAULT_DELAY,
         deadline: Duration::from_secs(10),
     }
 }
 
-fn run(user: &mut User, snippet: &[u8]) -> Result<Vec<Sample>, RunError> {
+fn run(user: &mut UserExecutor, snippet: &[u8]) -> Result<Vec<Sample>, RunError> {
     user.run(&batch_of(once(snippet), 1, 1))
 }
 
@@ -64,7 +64,7 @@ fn store_to(address: u64) -> Vec<u8> {
 }
 
 #[track_caller]
-fn assert_still_runs(user: &mut User) {
+fn assert_still_runs(user: &mut UserExecutor) {
     let samples = run(user, &[0x90]).expect("a nop runs");
     assert!(samples[0].end > samples[0].start);
 }
@@ -72,7 +72,7 @@ fn assert_still_runs(user: &mut User) {
 #[test]
 fn a_store_to_each_fence_is_noticed() {
     let mut user = spawn();
-    let gpr = FENCED_AT + offset_of!(Context, gpr);
+    let gpr = FENCED_AT + offset_of!(ProgramContext, gpr);
     let targets = [
         (view::CONTEXT_AT, 0),
         (view::CONTEXT_AT + 4088, 0),
@@ -83,7 +83,7 @@ fn a_store_to_each_fence_is_noticed() {
         (view::CONTEXT_AT + gpr + 8 * 9, 3),
     ];
     for (target, fence) in targets {
-        let address = user.regions.in_worker(target);
+        let address = user.regions.worker_address(target);
         let result = run(&mut user, &store_to(address));
         assert_eq!(result, Err(RunError::DirtyCanary { fence: FENCES[fence] }), "{target:#x}");
         assert!(user.worker.is_none(), "the worker is replaced");
@@ -120,7 +120,7 @@ fn flags_do_not_outlive_a_call() {
 #[test]
 fn segment_bases_do_not_outlive_a_call() {
     if !super::setup::has_fsgsbase() {
-        cyclescope_skipped::skipped("user code cannot set segment bases here");
+        cyclescope_skipped::report_skipped("user code cannot set segment bases here");
         return;
     }
     for (write, read) in [(0xd0, 0xc0), (0xd8, 0xc8)] {
@@ -135,7 +135,7 @@ fn segment_bases_do_not_outlive_a_call() {
 #[test]
 fn upper_vector_parts_do_not_outlive_a_call() {
     if !std::is_x86_feature_detected!("avx2") {
-        cyclescope_skipped::skipped("no AVX2");
+        cyclescope_skipped::report_skipped("no AVX2");
         return;
     }
     // vpcmpeqd ymm0, ymm0, ymm0
@@ -149,7 +149,7 @@ fn upper_vector_parts_do_not_outlive_a_call() {
 fn a_fault_on_the_signal_stack_is_reported() {
     let mut user = spawn();
     // Too near to its end for another frame.
-    let low = user.regions.in_worker(view::SIGNAL_STACK_AT) + 512;
+    let low = user.regions.worker_address(view::SIGNAL_STACK_AT) + 512;
     // mov rsp, low; ud2
     let snippet = [&[0x48, 0xbc][..], &low.to_le_bytes(), &[0x0f, 0x0b]].concat();
     let result = run(&mut user, &snippet);
@@ -158,8 +158,8 @@ fn a_fault_on_the_signal_stack_is_reported() {
 
 #[test]
 fn code_runs_on_the_cpu_that_was_asked_for() {
-    if !Machine::detect().features.rdtscp() {
-        return cyclescope_skipped::skipped("no RDTSCP to ask the CPU's number by");
+    if !Machine::detect().features.has_rdtscp() {
+        return cyclescope_skipped::report_skipped("no RDTSCP to ask the CPU's number by");
     }
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     for cpu in (0..1024).filter(|cpu| allowed.is_set(*cpu)).take(4) {
@@ -170,7 +170,7 @@ fn code_runs_on_the_cpu_that_was_asked_for() {
             &[0x74, 0x02, 0x0f, 0x0b],
         ]
         .concat();
-        let mut user = User::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
+        let mut user = UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }).expect("a worker");
         assert_eq!(run(&mut user, &snippet).map(|samples| samples.len()), Ok(1));
         let pid = user.worker.as_ref().expect("a worker").pid();
         let pid = rustix::process::Pid::from_raw(pid).expect("a process");
@@ -198,7 +198,7 @@ fn keeps_no_files(functions: bool) {
     });
     assert!(closed, "the worker keeps the pipe open");
     let worker = user.worker.as_ref().expect("a worker");
-    worker.signal(rustix::process::Signal::INT);
+    worker.send_signal(rustix::process::Signal::INT);
     std::thread::sleep(Duration::from_millis(20));
     assert!(!worker.has_ended());
 }
@@ -209,8 +209,8 @@ fn a_jump_past_the_end_reading_is_noticed() {
     let length = 5;
     let program = once(&[0x90; 5]);
     // mov rsp, [rip+…] is the first instruction behind the clock's end.
-    let exit = program.code()[program.body().end..].windows(3).position(|bytes| bytes == [0x48, 0x8b, 0x25]);
-    let distance = program.body().end + exit.expect("an exit") - program.body().start - length;
+    let exit = program.code()[program.body_range().end..].windows(3).position(|bytes| bytes == [0x48, 0x8b, 0x25]);
+    let distance = program.body_range().end + exit.expect("an exit") - program.body_range().start - length;
     let jump = [&[0xe9][..], &(distance as u32).to_le_bytes()].concat();
     assert_eq!(run(&mut user, &jump), Err(RunError::DirtyCanary { fence: FENCES[4] }));
     assert_still_runs(&mut user);
@@ -220,7 +220,7 @@ fn a_jump_past_the_end_reading_is_noticed() {
 fn commands_and_code_cannot_be_written() {
     let mut user = spawn();
     let in_worker =
-        [view::COMMAND_AT, view::ARENA_AT + 4096, view::STACK_TOP].map(|at| user.regions.in_worker(at));
+        [view::COMMAND_AT, view::ARENA_AT + 4096, view::STACK_TOP].map(|at| user.regions.worker_address(at));
     let around = [user.areas.addresses()[0] - 8, user.areas.addresses()[4] + (1 << 20)];
     for address in in_worker.into_iter().chain(around) {
         let result = run(&mut user, &store_to(address));
@@ -235,14 +235,11 @@ fn commands_and_code_cannot_be_written() {
 #[test]
 fn a_smashed_stack_of_the_harness_is_a_fault() {
     let mut user = spawn();
-    let return_rsp = user.regions.in_worker(view::CONTEXT_AT + FENCED_AT + offset_of!(Context, return_rsp));
+    let return_rsp = user.regions.worker_address(view::CONTEXT_AT + FENCED_AT + offset_of!(ProgramContext, return_rsp));
     // mov rax, return_rsp; mov rdi, [rax]; mov ecx, 16; rep stosq
-    let smash = [
-        &[0x48, 0xb8][..],
-        &return_rsp.to_le_bytes(),
-        &[0x48, 0x8b, 0x38, 0xb9, 16, 0, 0, 0, 0xf3, 0x48, 0xab],
-    ]
-    .concat();
+    let smash =
+        [&[0x48, 0xb8][..], &return_rsp.to_le_bytes(), &[0x48, 0x8b, 0x38, 0xb9, 16, 0, 0, 0, 0xf3, 0x48, 0xab]]
+            .concat();
     let result = run(&mut user, &smash);
     assert!(matches!(result, Err(RunError::Fault { signal: "SIGSEGV", .. })), "{result:?}");
     assert_still_runs(&mut user);
@@ -252,14 +249,7 @@ fn a_smashed_stack_of_the_harness_is_a_fault() {
 fn page(flags: i32) -> u64 {
     // SAFETY: a new mapping touches no other memory.
     let page = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            4096,
-            libc::PROT_READ | libc::PROT_WRITE,
-            flags | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
+        libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags | libc::MAP_ANONYMOUS, -1, 0)
     };
     assert_ne!(page, libc::MAP_FAILED);
     page as u64
@@ -279,7 +269,7 @@ fn a_worker_has_no_memory_of_the_host_program() {
     let mut user = spawn();
     for flags in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
         let page = page(flags);
-        user.renew();
+        user.renew_process();
         // mov rax, page; mov rax, [rax]
         let load = [&[0x48, 0xb8][..], &page.to_le_bytes(), &[0x48, 0x8b, 0x00]].concat();
         let result = run(&mut user, &load);
@@ -293,7 +283,7 @@ fn a_copy_of_the_host_program_shares_no_memory_with_it() {
     let mut user = one_worker(true);
     let (shared, private) = (page(libc::MAP_SHARED), page(libc::MAP_PRIVATE));
     // The worker was there before the mappings; the next one is made after them.
-    user.renew();
+    user.renew_process();
     let result = run(&mut user, &store_to(shared));
     assert!(matches!(result, Err(RunError::Fault { address, .. }) if address == shared), "{result:?}");
     assert!(run(&mut user, &store_to(private)).is_ok());
@@ -318,17 +308,17 @@ fn functions_of_the_host_program_can_be_called() {
 #[test]
 fn every_layout_finds_fresh_memory() {
     let mut user = spawn();
-    for element in [Element::F64, Element::F32, Element::F64] {
+    for element in [FloatElement::F64, FloatElement::F32, FloatElement::F64] {
         // mov rcx, pattern; cmp [rsi], rcx; je +2; ud2; mov qword [rsi], 0
         let snippet = [
             &[0x48, 0xb9][..],
-            &element.pattern().to_le_bytes(),
+            &element.to_word().to_le_bytes(),
             &[0x48, 0x39, 0x0e, 0x74, 0x02, 0x0f, 0x0b, 0x48, 0xc7, 0x06, 0, 0, 0, 0],
         ]
         .concat();
-        let run = |user: &mut User, rounds| {
+        let run = |user: &mut UserExecutor, rounds| {
             let mut batch = batch_of(once(&snippet), 4, rounds);
-            batch.memory = Memory::standard(element, true);
+            batch.memory = ProgramMemory::standard(element, true);
             user.run(&batch)
         };
         assert_eq!(run(&mut user, 1).map(|samples| samples.len()), Ok(4));
@@ -341,7 +331,7 @@ fn samples_come_in_the_order_in_which_they_were_taken() {
     let mut user = spawn();
     let mut batch = batch_of(once(&[0x90]), 5, 7);
     for layout in &mut batch.layouts {
-        layout.round = vec![Call { place: 0, loop_count: 1 }; 3];
+        layout.round = vec![ProgramCall { place: 0, loop_count: 1 }; 3];
     }
     let samples = user.run(&batch).expect("nops run");
     assert_eq!(samples.len(), 5 * 7 * 3);
@@ -353,11 +343,11 @@ fn samples_come_in_the_order_in_which_they_were_taken() {
 fn area_registers_point_to_lines_that_do_not_alias() {
     let mut user = spawn();
     // Each register's address decides which instruction faults: the snippet checks nothing, the test does.
-    let chunk = &batch::split(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
-    chunk.write(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
-    let placed = user.regions.command_bytes(cyclescope_worker::command::LAYOUTS_AT);
+    let chunk = &chunk::split_batch(&batch_of(once(&[0x90]), 1, 1)).expect("one chunk")[0];
+    chunk.write_command(&batch_of(once(&[0x90]), 1, 1), &mut user.regions, &user.areas, 1);
+    let placed = user.regions.command_bytes_at(cyclescope_worker::command::LAYOUTS_AT);
     // SAFETY: a placed layout has just been written there.
-    let placed = unsafe { *placed.cast::<cyclescope_worker::command::PlacedLayout>() };
+    let placed = unsafe { *placed.cast::<cyclescope_worker::command::WorkerLayout>() };
     let addresses = AREA_REGISTERS.map(|register| placed.gpr[register]);
     for (index, address) in addresses.iter().enumerate() {
         assert_eq!(address % 64, 0);
@@ -370,12 +360,12 @@ fn area_registers_point_to_lines_that_do_not_alias() {
 #[test]
 fn layouts_that_overlap_go_in_commands_of_their_own() {
     let mut batch = batch_of(once(&[0x90]), 3, 1);
-    let parts = |batch: &Batch| batch::split(batch).map(|chunks| chunks.len());
+    let parts = |batch: &Batch| chunk::split_batch(batch).map(|chunks| chunks.len());
     assert_eq!(parts(&batch), Ok(1));
     batch.layouts[1].code[0].offset = batch.layouts[0].code[0].offset + 1;
     assert_eq!(parts(&batch), Ok(2));
     assert_eq!(spawn().run(&batch).map(|samples| samples.len()), Ok(3));
-    batch.layouts[1].code[0].offset = cyclescope_worker::view::ARENA as u32 - 1;
+    batch.layouts[1].code[0].offset = cyclescope_worker::view::ARENA_BYTES as u32 - 1;
     assert!(parts(&batch).is_err());
 }
 
@@ -388,17 +378,17 @@ fn a_worker_whose_thread_has_ended_is_replaced() {
 #[test]
 fn a_worker_that_was_killed_is_replaced() {
     let mut user = spawn();
-    user.worker.as_mut().map(super::Worker::end);
+    user.worker.as_mut().map(super::WorkerProcess::kill_and_reap);
     assert_still_runs(&mut user);
 }
 
 #[test]
 fn an_absent_cpu_is_an_error() {
     let doing = "pinning the worker to the CPU";
-    let refused = |cpu| User::spawn(&UserOptions { cpu, ..UserOptions::default() }).map(|_| ());
+    let refused = |cpu| UserExecutor::spawn(&UserOptions { cpu, ..UserOptions::default() }).map(|_| ());
     // The system call says so, but for a number that no call can name.
     assert_eq!(refused(1023), Err(RunError::System { doing, errno: libc::EINVAL }));
-    assert_eq!(refused(5000), Err(RunError::machinery(doing, "there is no CPU 5000", "see --cpu")));
+    assert_eq!(refused(5000), Err(RunError::from_harness(doing, "there is no CPU 5000", "see --cpu")));
 }
 
 #[test]
@@ -420,7 +410,7 @@ fn a_stopped_worker_is_told_from_an_endless_loop() {
 }
 
 /// A field of the worker's `/proc/PID/status`.
-fn status_of(user: &User, field: &str) -> String {
+fn status_of(user: &UserExecutor, field: &str) -> String {
     let pid = user.worker_pid().expect("there is one");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("/proc");
     let value = |line: &str| Some(line.strip_prefix(field)?.strip_prefix(':')?.trim().to_string());
@@ -467,8 +457,8 @@ fn system_call(number: i64, arguments: [u64; 3]) -> Vec<u8> {
 fn only_what_the_harness_needs_of_system_calls_is_let_through() {
     const HWPOISON: i32 = 100;
     let mut user = spawn();
-    let page = user.regions.in_worker(view::THREAD_AT);
-    let word = user.regions.in_worker(view::STATUS_AT + 64);
+    let page = user.regions.worker_address(view::THREAD_AT);
+    let word = user.regions.worker_address(view::STATUS_AT + 64);
     let wake = system_call(libc::SYS_futex, [word, libc::FUTEX_WAKE as u64, 1]);
     let drop = system_call(libc::SYS_madvise, [page, 4096, libc::MADV_DONTNEED as u64]);
     for call in [wake, drop] {
@@ -508,7 +498,7 @@ fn code_finds_what_compilers_expect_at_fs() {
 #[test]
 fn the_kernel_writes_nothing_for_the_c_library_in_a_copy() {
     let Some(offset) = setup::rseq_offset() else {
-        return cyclescope_skipped::skipped("the C library registers nothing with rseq");
+        return cyclescope_skipped::report_skipped("the C library registers nothing with rseq");
     };
     // mov eax, fs:[offset + 4] (`cpu_id`, which is the CPU's number while it is registered); inc eax; jz +2; ud2
     let at = (offset as i32 + 4).to_le_bytes();
@@ -517,9 +507,9 @@ fn the_kernel_writes_nothing_for_the_c_library_in_a_copy() {
 }
 
 /// Writes an answer and readings of its own choice, as often as it can.
-fn forger(user: &User) -> Vec<u8> {
-    let status = user.regions.in_worker(view::STATUS_AT + FENCED_AT);
-    let command = user.regions.in_worker(view::COMMAND_AT);
+fn forger(user: &UserExecutor) -> Vec<u8> {
+    let status = user.regions.worker_address(view::STATUS_AT + FENCED_AT);
+    let command = user.regions.worker_address(view::COMMAND_AT);
     // mov rax, status; mov rcx, command; mov dword [rax+4], DONE; again: mov edx, [rcx]; mov [rax], edx; jmp again
     [
         &[0x48, 0xb8][..],

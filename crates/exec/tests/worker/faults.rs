@@ -3,7 +3,7 @@
 use crate::support::*;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::Executor;
-use cyclescope_exec::user::User;
+use cyclescope_exec::user::UserExecutor;
 use std::time::Duration;
 
 /// What a snippet must come to.
@@ -175,13 +175,11 @@ fn present(needs: &Needs) -> bool {
         Needs::Fsgsbase => unsafe { libc::getauxval(libc::AT_HWCAP2) & 2 != 0 },
         Needs::Avx => std::is_x86_feature_detected!("avx2"),
         Needs::Avx512 => std::is_x86_feature_detected!("avx512f"),
-        Needs::Pku => {
-            raw_cpuid::CpuId::new().get_extended_feature_info().is_some_and(|features| features.has_ospke())
-        }
+        Needs::Pku => raw_cpuid::CpuId::new().get_extended_feature_info().is_some_and(|features| features.has_ospke()),
     }
 }
 
-fn check(user: &mut User, case: &Case) {
+fn check(user: &mut UserExecutor, case: &Case) {
     let result = run_once(user, case.bytes, Duration::from_secs(5));
     let name = case.name;
     let fault = |expected: &[&str]| match &result {
@@ -217,7 +215,7 @@ fn every_hostile_snippet_is_reported_and_the_next_batch_measures() {
     let mut user = spawn();
     for case in CASES {
         if !present(&case.needs) {
-            cyclescope_skipped::left_out(format_args!("the CPU lacks the feature: {}", case.name));
+            cyclescope_skipped::report_left_out(format_args!("the CPU lacks the feature: {}", case.name));
             continue;
         }
         check(&mut user, case);

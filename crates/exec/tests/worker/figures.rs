@@ -41,8 +41,5 @@ fn figures() {
         median_us(200, || drop(user.run(&batch)))
     };
     let (none, all) = (of_batch(8, 1), of_batch(8, 201));
-    println!(
-        "8 layouts of 8 calls {none:.1} µs; each further call {:.0} ns",
-        (all - none) * 1000.0 / 12_800.0
-    );
+    println!("8 layouts of 8 calls {none:.1} µs; each further call {:.0} ns", (all - none) * 1000.0 / 12_800.0);
 }

@@ -2,7 +2,7 @@
 
 use crate::support::*;
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::Recipe;
+use cyclescope_code::program::ProgramRecipe;
 use cyclescope_exec::Executor;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -93,8 +93,8 @@ fn workers_can_be_made_while_other_threads_allocate() {
 
 #[test]
 fn the_systems_clock_can_be_read_in_the_sandbox() {
-    let clock = Clock::named("clock-gettime").expect("the clock exists");
-    let recipe = Recipe { snippet: &[0x90], copies: 1, ..Recipe::empty(clock) };
+    let clock = Clock::find_named("clock-gettime").expect("the clock exists");
+    let recipe = ProgramRecipe { snippet: &[0x90], copies: 1, ..ProgramRecipe::empty(clock) };
     let batch = batch(vec![recipe.build()], 100, Duration::from_secs(20));
     let samples = spawn().run(&batch).expect("the clock works");
     assert!(samples.iter().all(|sample| sample.end >= sample.start && sample.start > 0));

@@ -1,16 +1,16 @@
 //! Batches for the tests.
 
 use cyclescope_code::clock::Clock;
-use cyclescope_code::context::Element;
-use cyclescope_code::program::memory::Memory;
-use cyclescope_code::program::{Program, Recipe, World};
+use cyclescope_code::context::FloatElement;
+use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_code::program::{EntryState, Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
-use cyclescope_exec::user::{User, UserOptions};
-use cyclescope_exec::{Batch, Call, DELAY, Executor, Layout, Placed, Sample};
+use cyclescope_exec::user::{UserExecutor, UserOptions};
+use cyclescope_exec::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall, Sample};
 use cyclescope_measure::ruler::IMUL;
-use cyclescope_measure::{Precision, measure};
-use cyclescope_run::Request;
+use cyclescope_measure::{Precision, measure_cost};
+use cyclescope_run::RunRequest;
 use std::time::Duration;
 
 /// The default: the last allowed CPU.
@@ -19,19 +19,19 @@ pub fn cpu() -> usize {
     (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU")
 }
 
-pub fn spawn() -> User {
-    User::spawn(&UserOptions { cpu: cpu(), ..UserOptions::default() }).expect("a worker")
+pub fn spawn() -> UserExecutor {
+    UserExecutor::spawn(&UserOptions { cpu: cpu(), ..UserOptions::default() }).expect("a worker")
 }
 
 /// A method that needs nothing but x86-64: LFENCE is part of SSE2.
 pub fn clock() -> &'static Clock {
-    Clock::named("lfence-rdtsc-lfence").expect("the clock exists")
+    Clock::find_named("lfence-rdtsc-lfence").expect("the clock exists")
 }
 
 /// A snippet once, not looped.
 pub fn once(snippet: &[u8]) -> Program {
-    let world = World { x87: true, avx: std::is_x86_feature_detected!("avx"), ..World::default() };
-    Recipe { world, snippet, copies: 1, ..Recipe::empty(clock()) }.build()
+    let world = EntryState { x87: true, avx: std::is_x86_feature_detected!("avx"), ..EntryState::default() };
+    ProgramRecipe { world, snippet, copies: 1, ..ProgramRecipe::empty(clock()) }.build()
 }
 
 pub fn layout(programs: &[Program], first: usize) -> Layout {
@@ -39,10 +39,10 @@ pub fn layout(programs: &[Program], first: usize) -> Layout {
     let place = |(number, program): (usize, &Program)| {
         let here = at;
         at = (at + program.len()).next_multiple_of(64);
-        Placed { program: number, offset: here as u32 }
+        PlacedProgram { program: number, offset: here as u32 }
     };
     let code = programs.iter().enumerate().map(place).collect();
-    let round = (0..programs.len()).map(|place| Call { place, loop_count: 100 }).collect();
+    let round = (0..programs.len()).map(|place| ProgramCall { place, loop_count: 100 }).collect();
     Layout { code, round, data: vec![0; 5], seed: first as u64 + 1 }
 }
 
@@ -54,14 +54,14 @@ pub fn batch(programs: Vec<Program>, rounds: u32, deadline: Duration) -> Batch {
         warm_up: 1,
         rounds,
         layouts,
-        memory: Memory::standard(Element::F64, true),
-        delay: DELAY,
+        memory: ProgramMemory::standard(FloatElement::F64, true),
+        delay: DEFAULT_DELAY,
         deadline,
     }
 }
 
 /// Runs a snippet once.
-pub fn run_once(user: &mut User, snippet: &[u8], deadline: Duration) -> Result<Vec<Sample>, RunError> {
+pub fn run_once(user: &mut UserExecutor, snippet: &[u8], deadline: Duration) -> Result<Vec<Sample>, RunError> {
     let mut batch = batch(vec![once(snippet)], 1, deadline);
     batch.warm_up = 0;
     user.run(&batch)
@@ -77,13 +77,13 @@ const BUDGET: Duration = Duration::from_millis(60);
 /// Asserts that an `imul` takes as long as the ruler's: the first number with a narrow interval must be right. Where other
 /// work leaves no such number, that is left out.
 #[track_caller]
-pub fn assert_measures(user: &mut User, after: &str) {
+pub fn assert_measures(user: &mut UserExecutor, after: &str) {
     let snippet = Snippet::new(IMUL.to_vec(), Vec::new(), "imul rax, rax");
     for seed in 0..ATTEMPTS {
         let aim = Some(Precision { cycles: NARROW, share: 0.0, cap: None });
-        let request = Request { quick: true, aim, budget: Some(BUDGET), seed, ..Request::default() };
-        let plan = request.plan(user.capabilities(), user.machine()).expect("a plan");
-        let measured = measure(user, &snippet, &plan).expect("imul runs");
+        let request = RunRequest { quick: true, aim, budget: Some(BUDGET), seed, ..RunRequest::default() };
+        let plan = request.make_plan(user.capabilities(), user.machine()).expect("a plan");
+        let measured = measure_cost(user, &snippet, &plan).expect("imul runs");
         let latency = measured.acquisition.shape.imul_latency;
         let number = measured.estimate.filter(|found| measured.linear && measured.settled && !found.shared);
         let Some(cost) = number.map(|found| found.cost).filter(|cost| cost.half_width() <= NARROW) else {
@@ -92,11 +92,8 @@ pub fn assert_measures(user: &mut User, after: &str) {
         // 0.02 core cycles are what the ruler's own error is allowed; at 95 %, three half widths miss in a thousand cases
         // less than once.
         let margin = 0.02 + 3.0 * cost.half_width();
-        assert!(
-            (cost.value - latency).abs() <= margin,
-            "after {after}: {cost:?}, and the latency is {latency}"
-        );
+        assert!((cost.value - latency).abs() <= margin, "after {after}: {cost:?}, and the latency is {latency}");
         return;
     }
-    cyclescope_skipped::left_out(format_args!("no narrow number in {ATTEMPTS} measurements after {after}"));
+    cyclescope_skipped::report_left_out(format_args!("no narrow number in {ATTEMPTS} measurements after {after}"));
 }

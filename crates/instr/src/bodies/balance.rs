@@ -4,10 +4,10 @@ use super::x87;
 use iced_x86::{Code, Instruction, Mnemonic};
 
 /// What comes before each instance, and what after it.
-pub(crate) fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
+pub(crate) fn balance_instance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
     match instruction.mnemonic() {
         // An interrupt would end the code; none comes right after STI (Intel SDM vol. 2, STI).
         Mnemonic::Sti => (Vec::new(), vec![Instruction::with(Code::Cli)]),
-        _ => x87::balance(instruction),
+        _ => x87::balance_stack(instruction),
     }
 }

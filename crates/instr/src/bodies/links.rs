@@ -1,9 +1,9 @@
 //! Links: instructions that carry a value from where one instance left it to where the next one reads it.
 //!
-//! What a link costs stands nowhere; [`crate::experiments::gauge`] measures it.
+//! What a link costs stands nowhere; [`crate::experiments::link_costs`] measures it.
 
-use crate::forms::operands::Bank;
-use cyclescope_code::asm::registers::numbered;
+use crate::forms::form_anatomy::RegisterBank;
+use cyclescope_code::asm::registers::nth_register_like;
 use iced_x86::{Code, Instruction, MemoryOperand, Register, RflagsBits};
 
 /// A link's kind; links of one kind cost the same.
@@ -12,15 +12,15 @@ pub struct Link {
     /// Its name.
     pub name: &'static str,
     /// From where.
-    pub from: Bank,
+    pub from: RegisterBank,
     /// To where.
-    pub to: Bank,
+    pub to: RegisterBank,
     /// Bytes of the value that it reads.
     pub bytes: usize,
     /// The flag that it reads, as `RflagsBits`.
     pub flag: u32,
     code: Code,
-    pattern: Pattern,
+    pattern: LinkPattern,
 }
 
 /// Where a link stores or loads.
@@ -34,7 +34,7 @@ pub(crate) struct LinkAddress {
 
 /// How a link's operands stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Pattern {
+enum LinkPattern {
     /// `op destination, source`
     Move,
     /// `op source, constant`
@@ -53,134 +53,147 @@ enum Pattern {
     Load,
 }
 
-const fn link(name: &'static str, from: Bank, to: Bank, bytes: usize, code: Code, pattern: Pattern) -> Link {
+const fn new_link(
+    name: &'static str,
+    from: RegisterBank,
+    to: RegisterBank,
+    bytes: usize,
+    code: Code,
+    pattern: LinkPattern,
+) -> Link {
     Link { name, from, to, bytes, flag: 0, code, pattern }
 }
 
-const fn select(name: &'static str, flag: u32, code: Code) -> Link {
-    Link { name, from: Bank::Flags, to: Bank::General, bytes: 8, flag, code, pattern: Pattern::Select }
+const fn select_link(name: &'static str, flag: u32, code: Code) -> Link {
+    Link {
+        name,
+        from: RegisterBank::Flags,
+        to: RegisterBank::General,
+        bytes: 8,
+        flag,
+        code,
+        pattern: LinkPattern::Select,
+    }
 }
 
-use Bank::{Flags, General, HighByte, Mask, Memory, Mmx, Vector};
+use RegisterBank::{Flags, General, HighByte, Mask, Memory, Mmx, Vector};
 
 /// MOVSX is a link where MOV and MOVZX would vanish at rename.
-pub(crate) const FROM_32: Link = link("movsxd", General, General, 4, Code::Movsxd_r64_rm32, Pattern::Move);
-pub(crate) const FROM_16: Link = link("movsx r16", General, General, 2, Code::Movsx_r64_rm16, Pattern::Move);
-pub(crate) const FROM_8: Link = link("movsx r8", General, General, 1, Code::Movsx_r64_rm8, Pattern::Move);
-pub(crate) const FROM_HIGH: Link =
-    link("movsx r8h", HighByte, General, 1, Code::Movsx_r32_rm8, Pattern::Move);
+pub(crate) const FROM_32: Link = new_link("movsxd", General, General, 4, Code::Movsxd_r64_rm32, LinkPattern::Move);
+pub(crate) const FROM_16: Link = new_link("movsx r16", General, General, 2, Code::Movsx_r64_rm16, LinkPattern::Move);
+pub(crate) const FROM_8: Link = new_link("movsx r8", General, General, 1, Code::Movsx_r64_rm8, LinkPattern::Move);
+pub(crate) const FROM_HIGH: Link = new_link("movsx r8h", HighByte, General, 1, Code::Movsx_r32_rm8, LinkPattern::Move);
 /// Twice, it leaves the destination as it was, but dependent.
-pub(crate) const XOR: Link = link("xor", General, General, 8, Code::Xor_r64_rm64, Pattern::Move);
+pub(crate) const XOR: Link = new_link("xor", General, General, 8, Code::Xor_r64_rm64, LinkPattern::Move);
 /// On Golden Cove a conditional move waits longer for the flags of TEST, AND or OR than for those of CMP.
-pub(crate) const COMPARE: Link = link("cmp", General, Flags, 8, Code::Cmp_r64_rm64, Pattern::Against);
+pub(crate) const COMPARE: Link = new_link("cmp", General, Flags, 8, Code::Cmp_r64_rm64, LinkPattern::Against);
 /// AND with a register that holds zero, then OR: a value that depends on another but is what it was.
-pub(crate) const CLEAR: Link = link("and", General, General, 8, Code::And_r64_rm64, Pattern::Against);
-pub(crate) const RESTORE: Link = link("or", General, General, 8, Code::Or_r64_rm64, Pattern::Move);
+pub(crate) const CLEAR: Link = new_link("and", General, General, 8, Code::And_r64_rm64, LinkPattern::Against);
+pub(crate) const RESTORE: Link = new_link("or", General, General, 8, Code::Or_r64_rm64, LinkPattern::Move);
 pub(crate) const SELECT: [Link; 5] = [
-    select("cmovc", RflagsBits::CF, Code::Cmovb_r64_rm64),
-    select("cmovz", RflagsBits::ZF, Code::Cmove_r64_rm64),
-    select("cmovs", RflagsBits::SF, Code::Cmovs_r64_rm64),
-    select("cmovo", RflagsBits::OF, Code::Cmovo_r64_rm64),
-    select("cmovp", RflagsBits::PF, Code::Cmovp_r64_rm64),
+    select_link("cmovc", RflagsBits::CF, Code::Cmovb_r64_rm64),
+    select_link("cmovz", RflagsBits::ZF, Code::Cmove_r64_rm64),
+    select_link("cmovs", RflagsBits::SF, Code::Cmovs_r64_rm64),
+    select_link("cmovo", RflagsBits::OF, Code::Cmovo_r64_rm64),
+    select_link("cmovp", RflagsBits::PF, Code::Cmovp_r64_rm64),
 ];
 /// Squares, which undo square roots: by bytes of an element, of the vector (of the element for a scalar), and whether by
 /// VEX code. Legacy ones work in place.
 pub(crate) const SQUARES: [(usize, usize, bool, Link); 16] = [
-    (2, 2, true, square("vmulsh", Code::EVEX_Vmulsh_xmm_k1z_xmm_xmmm16_er)),
-    (2, 16, true, square("vmulph xmm", Code::EVEX_Vmulph_xmm_k1z_xmm_xmmm128b16)),
-    (2, 32, true, square("vmulph ymm", Code::EVEX_Vmulph_ymm_k1z_ymm_ymmm256b16)),
-    (2, 64, true, square("vmulph zmm", Code::EVEX_Vmulph_zmm_k1z_zmm_zmmm512b16_er)),
-    (4, 4, true, square("vmulss", Code::VEX_Vmulss_xmm_xmm_xmmm32)),
-    (4, 16, true, square("vmulps xmm", Code::VEX_Vmulps_xmm_xmm_xmmm128)),
-    (4, 32, true, square("vmulps ymm", Code::VEX_Vmulps_ymm_ymm_ymmm256)),
-    (4, 64, true, square("vmulps zmm", Code::EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er)),
-    (8, 8, true, square("vmulsd", Code::VEX_Vmulsd_xmm_xmm_xmmm64)),
-    (8, 16, true, square("vmulpd xmm", Code::VEX_Vmulpd_xmm_xmm_xmmm128)),
-    (8, 32, true, square("vmulpd ymm", Code::VEX_Vmulpd_ymm_ymm_ymmm256)),
-    (8, 64, true, square("vmulpd zmm", Code::EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er)),
-    (4, 4, false, link("mulss", Vector, Vector, 16, Code::Mulss_xmm_xmmm32, Pattern::Move)),
-    (4, 16, false, link("mulps", Vector, Vector, 16, Code::Mulps_xmm_xmmm128, Pattern::Move)),
-    (8, 8, false, link("mulsd", Vector, Vector, 16, Code::Mulsd_xmm_xmmm64, Pattern::Move)),
-    (8, 16, false, link("mulpd", Vector, Vector, 16, Code::Mulpd_xmm_xmmm128, Pattern::Move)),
+    (2, 2, true, square_link("vmulsh", Code::EVEX_Vmulsh_xmm_k1z_xmm_xmmm16_er)),
+    (2, 16, true, square_link("vmulph xmm", Code::EVEX_Vmulph_xmm_k1z_xmm_xmmm128b16)),
+    (2, 32, true, square_link("vmulph ymm", Code::EVEX_Vmulph_ymm_k1z_ymm_ymmm256b16)),
+    (2, 64, true, square_link("vmulph zmm", Code::EVEX_Vmulph_zmm_k1z_zmm_zmmm512b16_er)),
+    (4, 4, true, square_link("vmulss", Code::VEX_Vmulss_xmm_xmm_xmmm32)),
+    (4, 16, true, square_link("vmulps xmm", Code::VEX_Vmulps_xmm_xmm_xmmm128)),
+    (4, 32, true, square_link("vmulps ymm", Code::VEX_Vmulps_ymm_ymm_ymmm256)),
+    (4, 64, true, square_link("vmulps zmm", Code::EVEX_Vmulps_zmm_k1z_zmm_zmmm512b32_er)),
+    (8, 8, true, square_link("vmulsd", Code::VEX_Vmulsd_xmm_xmm_xmmm64)),
+    (8, 16, true, square_link("vmulpd xmm", Code::VEX_Vmulpd_xmm_xmm_xmmm128)),
+    (8, 32, true, square_link("vmulpd ymm", Code::VEX_Vmulpd_ymm_ymm_ymmm256)),
+    (8, 64, true, square_link("vmulpd zmm", Code::EVEX_Vmulpd_zmm_k1z_zmm_zmmm512b64_er)),
+    (4, 4, false, new_link("mulss", Vector, Vector, 16, Code::Mulss_xmm_xmmm32, LinkPattern::Move)),
+    (4, 16, false, new_link("mulps", Vector, Vector, 16, Code::Mulps_xmm_xmmm128, LinkPattern::Move)),
+    (8, 8, false, new_link("mulsd", Vector, Vector, 16, Code::Mulsd_xmm_xmmm64, LinkPattern::Move)),
+    (8, 16, false, new_link("mulpd", Vector, Vector, 16, Code::Mulpd_xmm_xmmm128, LinkPattern::Move)),
 ];
 
-const fn square(name: &'static str, code: Code) -> Link {
-    link(name, Vector, Vector, 16, code, Pattern::Square)
+const fn square_link(name: &'static str, code: Code) -> Link {
+    new_link(name, Vector, Vector, 16, code, LinkPattern::Square)
 }
 
 /// AND with a vector that holds zero: indices that depend on another value and are zero.
 pub(crate) const ZERO_INDICES: Link =
-    link("vpand", Vector, Vector, 16, Code::VEX_Vpand_xmm_xmm_xmmm128, Pattern::Masked);
+    new_link("vpand", Vector, Vector, 16, Code::VEX_Vpand_xmm_xmm_xmmm128, LinkPattern::Masked);
 
 /// Reads the carry flag, which the others do not where an instruction clears it.
-pub(crate) const BORROW: Link = select("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
+pub(crate) const BORROW: Link = select_link("sbb", RflagsBits::CF, Code::Sbb_r64_rm64);
 pub(crate) const SHUFFLE: Link =
-    link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
+    new_link("pshufd", Vector, Vector, 16, Code::Pshufd_xmm_xmmm128_imm8, LinkPattern::Shuffle);
 pub(crate) const SHUFFLE_VEX: Link =
-    link("vpshufd", Vector, Vector, 16, Code::VEX_Vpshufd_xmm_xmmm128_imm8, Pattern::Shuffle);
+    new_link("vpshufd", Vector, Vector, 16, Code::VEX_Vpshufd_xmm_xmmm128_imm8, LinkPattern::Shuffle);
 pub(crate) const TO_VECTOR: Link =
-    link("movq xmm, r64", General, Vector, 8, Code::Movq_xmm_rm64, Pattern::Move);
+    new_link("movq xmm, r64", General, Vector, 8, Code::Movq_xmm_rm64, LinkPattern::Move);
 pub(crate) const TO_VECTOR_VEX: Link =
-    link("vmovq xmm, r64", General, Vector, 8, Code::VEX_Vmovq_xmm_rm64, Pattern::Move);
+    new_link("vmovq xmm, r64", General, Vector, 8, Code::VEX_Vmovq_xmm_rm64, LinkPattern::Move);
 pub(crate) const FROM_VECTOR: Link =
-    link("movq r64, xmm", Vector, General, 8, Code::Movq_rm64_xmm, Pattern::Move);
+    new_link("movq r64, xmm", Vector, General, 8, Code::Movq_rm64_xmm, LinkPattern::Move);
 pub(crate) const FROM_VECTOR_VEX: Link =
-    link("vmovq r64, xmm", Vector, General, 8, Code::VEX_Vmovq_rm64_xmm, Pattern::Move);
-pub(crate) const TO_MASK: Link =
-    link("kmovq k, r64", General, Mask, 8, Code::VEX_Kmovq_kr_r64, Pattern::Move);
+    new_link("vmovq r64, xmm", Vector, General, 8, Code::VEX_Vmovq_rm64_xmm, LinkPattern::Move);
+pub(crate) const TO_MASK: Link = new_link("kmovq k, r64", General, Mask, 8, Code::VEX_Kmovq_kr_r64, LinkPattern::Move);
 pub(crate) const FROM_MASK: Link =
-    link("kmovq r64, k", Mask, General, 8, Code::VEX_Kmovq_r64_kr, Pattern::Move);
+    new_link("kmovq r64, k", Mask, General, 8, Code::VEX_Kmovq_r64_kr, LinkPattern::Move);
 pub(crate) const MASK_TO_VECTOR: Link =
-    link("vpmovm2d", Mask, Vector, 8, Code::EVEX_Vpmovm2d_xmm_kr, Pattern::Move);
+    new_link("vpmovm2d", Mask, Vector, 8, Code::EVEX_Vpmovm2d_xmm_kr, LinkPattern::Move);
 pub(crate) const VECTOR_TO_MASK: Link =
-    link("vpmovd2m", Vector, Mask, 16, Code::EVEX_Vpmovd2m_kr_xmm, Pattern::Move);
-pub(crate) const TO_MMX: Link = link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, Pattern::Move);
-pub(crate) const FROM_MMX: Link = link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, Pattern::Move);
+    new_link("vpmovd2m", Vector, Mask, 16, Code::EVEX_Vpmovd2m_kr_xmm, LinkPattern::Move);
+pub(crate) const TO_MMX: Link = new_link("movq mm, r64", General, Mmx, 8, Code::Movq_mm_rm64, LinkPattern::Move);
+pub(crate) const FROM_MMX: Link = new_link("movq r64, mm", Mmx, General, 8, Code::Movq_rm64_mm, LinkPattern::Move);
 
 /// Within masks and MMX registers.
-pub(crate) const WITHIN_MASKS: Link = link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, Pattern::Square);
-pub(crate) const WITHIN_MMX: Link = link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, Pattern::Shuffle);
+pub(crate) const WITHIN_MASKS: Link = new_link("kandq", Mask, Mask, 8, Code::VEX_Kandq_kr_kr_kr, LinkPattern::Square);
+pub(crate) const WITHIN_MMX: Link = new_link("pshufw", Mmx, Mmx, 8, Code::Pshufw_mm_mmm64_imm8, LinkPattern::Shuffle);
 
 /// Stores and loads of each size, by bank.
 pub(crate) const STORES: [Link; 15] = [
-    link("mov m8, r8", General, Memory, 1, Code::Mov_rm8_r8, Pattern::Store),
-    link("mov m16, r16", General, Memory, 2, Code::Mov_rm16_r16, Pattern::Store),
-    link("mov m32, r32", General, Memory, 4, Code::Mov_rm32_r32, Pattern::Store),
-    link("mov m64, r64", General, Memory, 8, Code::Mov_rm64_r64, Pattern::Store),
-    link("movss m32, xmm", Vector, Memory, 4, Code::Movss_xmmm32_xmm, Pattern::Store),
-    link("movsd m64, xmm", Vector, Memory, 8, Code::Movsd_xmmm64_xmm, Pattern::Store),
-    link("movups m128, xmm", Vector, Memory, 16, Code::Movups_xmmm128_xmm, Pattern::Store),
-    link("vmovss m32, xmm", Vector, Memory, 4, Code::VEX_Vmovss_m32_xmm, Pattern::Store),
-    link("vmovsd m64, xmm", Vector, Memory, 8, Code::VEX_Vmovsd_m64_xmm, Pattern::Store),
-    link("vmovups m128, xmm", Vector, Memory, 16, Code::VEX_Vmovups_xmmm128_xmm, Pattern::Store),
-    link("vmovups m256, ymm", Vector, Memory, 32, Code::VEX_Vmovups_ymmm256_ymm, Pattern::Store),
-    link("vmovups m512, zmm", Vector, Memory, 64, Code::EVEX_Vmovups_zmmm512_k1z_zmm, Pattern::Store),
-    link("movq m64, mm", Mmx, Memory, 8, Code::Movq_mmm64_mm, Pattern::Store),
-    link("kmovw m16, k", Mask, Memory, 2, Code::VEX_Kmovw_m16_kr, Pattern::Store),
-    link("kmovq m64, k", Mask, Memory, 8, Code::VEX_Kmovq_m64_kr, Pattern::Store),
+    new_link("mov m8, r8", General, Memory, 1, Code::Mov_rm8_r8, LinkPattern::Store),
+    new_link("mov m16, r16", General, Memory, 2, Code::Mov_rm16_r16, LinkPattern::Store),
+    new_link("mov m32, r32", General, Memory, 4, Code::Mov_rm32_r32, LinkPattern::Store),
+    new_link("mov m64, r64", General, Memory, 8, Code::Mov_rm64_r64, LinkPattern::Store),
+    new_link("movss m32, xmm", Vector, Memory, 4, Code::Movss_xmmm32_xmm, LinkPattern::Store),
+    new_link("movsd m64, xmm", Vector, Memory, 8, Code::Movsd_xmmm64_xmm, LinkPattern::Store),
+    new_link("movups m128, xmm", Vector, Memory, 16, Code::Movups_xmmm128_xmm, LinkPattern::Store),
+    new_link("vmovss m32, xmm", Vector, Memory, 4, Code::VEX_Vmovss_m32_xmm, LinkPattern::Store),
+    new_link("vmovsd m64, xmm", Vector, Memory, 8, Code::VEX_Vmovsd_m64_xmm, LinkPattern::Store),
+    new_link("vmovups m128, xmm", Vector, Memory, 16, Code::VEX_Vmovups_xmmm128_xmm, LinkPattern::Store),
+    new_link("vmovups m256, ymm", Vector, Memory, 32, Code::VEX_Vmovups_ymmm256_ymm, LinkPattern::Store),
+    new_link("vmovups m512, zmm", Vector, Memory, 64, Code::EVEX_Vmovups_zmmm512_k1z_zmm, LinkPattern::Store),
+    new_link("movq m64, mm", Mmx, Memory, 8, Code::Movq_mmm64_mm, LinkPattern::Store),
+    new_link("kmovw m16, k", Mask, Memory, 2, Code::VEX_Kmovw_m16_kr, LinkPattern::Store),
+    new_link("kmovq m64, k", Mask, Memory, 8, Code::VEX_Kmovq_m64_kr, LinkPattern::Store),
 ];
 pub(crate) const LOADS: [Link; 15] = [
-    link("movzx r32, m8", Memory, General, 1, Code::Movzx_r32_rm8, Pattern::Load),
-    link("movzx r32, m16", Memory, General, 2, Code::Movzx_r32_rm16, Pattern::Load),
-    link("mov r32, m32", Memory, General, 4, Code::Mov_r32_rm32, Pattern::Load),
-    link("mov r64, m64", Memory, General, 8, Code::Mov_r64_rm64, Pattern::Load),
-    link("movss xmm, m32", Memory, Vector, 4, Code::Movss_xmm_xmmm32, Pattern::Load),
-    link("movsd xmm, m64", Memory, Vector, 8, Code::Movsd_xmm_xmmm64, Pattern::Load),
-    link("movups xmm, m128", Memory, Vector, 16, Code::Movups_xmm_xmmm128, Pattern::Load),
-    link("vmovss xmm, m32", Memory, Vector, 4, Code::VEX_Vmovss_xmm_m32, Pattern::Load),
-    link("vmovsd xmm, m64", Memory, Vector, 8, Code::VEX_Vmovsd_xmm_m64, Pattern::Load),
-    link("vmovups xmm, m128", Memory, Vector, 16, Code::VEX_Vmovups_xmm_xmmm128, Pattern::Load),
-    link("vmovups ymm, m256", Memory, Vector, 32, Code::VEX_Vmovups_ymm_ymmm256, Pattern::Load),
-    link("vmovups zmm, m512", Memory, Vector, 64, Code::EVEX_Vmovups_zmm_k1z_zmmm512, Pattern::Load),
-    link("movq mm, m64", Memory, Mmx, 8, Code::Movq_mm_mmm64, Pattern::Load),
-    link("kmovw k, m16", Memory, Mask, 2, Code::VEX_Kmovw_kr_km16, Pattern::Load),
-    link("kmovq k, m64", Memory, Mask, 8, Code::VEX_Kmovq_kr_km64, Pattern::Load),
+    new_link("movzx r32, m8", Memory, General, 1, Code::Movzx_r32_rm8, LinkPattern::Load),
+    new_link("movzx r32, m16", Memory, General, 2, Code::Movzx_r32_rm16, LinkPattern::Load),
+    new_link("mov r32, m32", Memory, General, 4, Code::Mov_r32_rm32, LinkPattern::Load),
+    new_link("mov r64, m64", Memory, General, 8, Code::Mov_r64_rm64, LinkPattern::Load),
+    new_link("movss xmm, m32", Memory, Vector, 4, Code::Movss_xmm_xmmm32, LinkPattern::Load),
+    new_link("movsd xmm, m64", Memory, Vector, 8, Code::Movsd_xmm_xmmm64, LinkPattern::Load),
+    new_link("movups xmm, m128", Memory, Vector, 16, Code::Movups_xmm_xmmm128, LinkPattern::Load),
+    new_link("vmovss xmm, m32", Memory, Vector, 4, Code::VEX_Vmovss_xmm_m32, LinkPattern::Load),
+    new_link("vmovsd xmm, m64", Memory, Vector, 8, Code::VEX_Vmovsd_xmm_m64, LinkPattern::Load),
+    new_link("vmovups xmm, m128", Memory, Vector, 16, Code::VEX_Vmovups_xmm_xmmm128, LinkPattern::Load),
+    new_link("vmovups ymm, m256", Memory, Vector, 32, Code::VEX_Vmovups_ymm_ymmm256, LinkPattern::Load),
+    new_link("vmovups zmm, m512", Memory, Vector, 64, Code::EVEX_Vmovups_zmm_k1z_zmmm512, LinkPattern::Load),
+    new_link("movq mm, m64", Memory, Mmx, 8, Code::Movq_mm_mmm64, LinkPattern::Load),
+    new_link("kmovw k, m16", Memory, Mask, 2, Code::VEX_Kmovw_kr_km16, LinkPattern::Load),
+    new_link("kmovq k, m64", Memory, Mask, 8, Code::VEX_Kmovq_kr_km64, LinkPattern::Load),
 ];
 
 impl Link {
     /// The link as an instruction, registers by number. `constant` is a general register that keeps its value;
     /// `address` is where it stores or loads, if it does.
-    pub(crate) fn instruction(
+    pub(crate) fn build_instruction(
         &self,
         destination: u8,
         source: u8,
@@ -189,38 +202,30 @@ impl Link {
     ) -> Instruction {
         let info = self.code.op_code();
         let register = |operand: u32, number: u8| {
-            let like = like(info.op_kind(operand), self.from == HighByte && operand == 1);
-            numbered(like, u32::from(number)).expect("links use registers of their class")
+            let like = sample_register(info.op_kind(operand), self.from == HighByte && operand == 1);
+            nth_register_like(like, u32::from(number)).expect("links use registers of their class")
         };
         let base = Register::RAX + u32::from(address.base);
         let memory = MemoryOperand::with_base_displ(base, i64::from(address.displacement));
         let built = match self.pattern {
-            Pattern::Move => Instruction::with2(self.code, register(0, destination), register(1, source)),
-            Pattern::Against => Instruction::with2(self.code, register(0, source), register(1, constant)),
-            Pattern::Select => Instruction::with2(self.code, register(0, destination), register(1, constant)),
-            Pattern::Square => Instruction::with3(
-                self.code,
-                register(0, destination),
-                register(1, source),
-                register(2, source),
-            ),
-            Pattern::Masked => Instruction::with3(
-                self.code,
-                register(0, destination),
-                register(1, source),
-                register(2, constant),
-            ),
-            Pattern::Shuffle => {
-                Instruction::with3(self.code, register(0, destination), register(1, source), 0xe4)
+            LinkPattern::Move => Instruction::with2(self.code, register(0, destination), register(1, source)),
+            LinkPattern::Against => Instruction::with2(self.code, register(0, source), register(1, constant)),
+            LinkPattern::Select => Instruction::with2(self.code, register(0, destination), register(1, constant)),
+            LinkPattern::Square => {
+                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, source))
             }
-            Pattern::Store => Instruction::with2(self.code, memory, register(1, source)),
-            Pattern::Load => Instruction::with2(self.code, register(0, destination), memory),
+            LinkPattern::Masked => {
+                Instruction::with3(self.code, register(0, destination), register(1, source), register(2, constant))
+            }
+            LinkPattern::Shuffle => Instruction::with3(self.code, register(0, destination), register(1, source), 0xe4),
+            LinkPattern::Store => Instruction::with2(self.code, memory, register(1, source)),
+            LinkPattern::Load => Instruction::with2(self.code, register(0, destination), memory),
         };
         built.expect("links have fitting operands")
     }
 
     /// Whether it changes a register that holds a value before.
-    pub(crate) fn in_place(&self) -> bool {
+    pub(crate) fn is_in_place(&self) -> bool {
         [XOR, CLEAR, RESTORE].contains(self)
     }
 
@@ -245,7 +250,7 @@ impl Link {
 }
 
 /// The link of a cycle within a class of registers. Legacy code has none of VEX.
-pub(crate) fn within(bank: Bank, vex: bool) -> Option<Link> {
+pub(crate) fn find_link_within(bank: RegisterBank, vex: bool) -> Option<Link> {
     match bank {
         General => Some(FROM_32),
         Vector if vex => Some(SHUFFLE_VEX),
@@ -257,7 +262,7 @@ pub(crate) fn within(bank: Bank, vex: bool) -> Option<Link> {
 }
 
 /// The names of links in their order, those in a row as one.
-pub(crate) fn names(links: &[Link]) -> String {
+pub(crate) fn join_names(links: &[Link]) -> String {
     let rows = links.chunk_by(|a, b| a == b);
     let one = |row: &[Link]| match row.len() {
         0..=2 => vec![row[0].name; row.len()].join(" + "),
@@ -267,7 +272,7 @@ pub(crate) fn names(links: &[Link]) -> String {
 }
 
 /// A register of the class that an operand kind takes.
-fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
+fn sample_register(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
     use iced_x86::OpCodeOperandKind as Kind;
     match kind {
         Kind::r8_or_mem | Kind::r8_reg if high => Register::AH,
@@ -285,7 +290,7 @@ fn like(kind: iced_x86::OpCodeOperandKind, high: bool) -> Register {
 }
 
 /// Gives a general register the value of another by an operation that no core does by renaming alone.
-pub(crate) fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
+pub(crate) fn build_computed_copy(to: Register, from: Register) -> [Instruction; 2] {
     let low = Register::EAX + to.number() as u32;
     [
         Instruction::with2(Code::Xor_r32_rm32, low, low).expect("two registers"),
@@ -296,7 +301,7 @@ pub(crate) fn computed_copy(to: Register, from: Register) -> [Instruction; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forms::operands::encode;
+    use crate::forms::form_anatomy::encode_instructions;
 
     #[test]
     fn every_link_is_an_instruction() {
@@ -326,15 +331,11 @@ mod tests {
             WITHIN_MASKS,
             WITHIN_MMX,
         ];
-        for link in others
-            .iter()
-            .chain(SQUARES.iter().map(|(.., link)| link))
-            .chain(&SELECT)
-            .chain(&STORES)
-            .chain(&LOADS)
+        for link in
+            others.iter().chain(SQUARES.iter().map(|(.., link)| link)).chain(&SELECT).chain(&STORES).chain(&LOADS)
         {
-            let instruction = link.instruction(1, 2, 3, LinkAddress { base: 6, displacement: 64 });
-            assert!(encode(&[instruction]).is_some(), "{}", link.name);
+            let instruction = link.build_instruction(1, 2, 3, LinkAddress { base: 6, displacement: 64 });
+            assert!(encode_instructions(&[instruction]).is_some(), "{}", link.name);
         }
     }
 }

@@ -2,13 +2,13 @@
 
 pub(crate) mod balance;
 pub(crate) mod chain;
-pub(crate) mod contents;
-pub(crate) mod control;
+pub(crate) mod control_variants;
+pub(crate) mod division_operands;
 pub mod links;
-pub(crate) mod quotients;
-pub(crate) mod registers;
+pub(crate) mod operand_contents;
+pub(crate) mod operand_values;
+pub(crate) mod register_allocator;
 pub(crate) mod route;
-pub(crate) mod sequence;
-pub mod throughput;
-pub(crate) mod values;
+pub(crate) mod sequence_body;
+pub mod throughput_body;
 pub mod x87;

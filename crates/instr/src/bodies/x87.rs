@@ -6,19 +6,17 @@
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
 /// The values on the stack at first, its top last: full mantissas, and a top that F2XM1 takes.
-const VALUES: [Code; 6] = [Code::Fldpi, Code::Fldl2t, Code::Fldpi, Code::Fldl2e, Code::Fldlg2, Code::Fldln2];
+const STACK_VALUES: [Code; 6] = [Code::Fldpi, Code::Fldl2t, Code::Fldpi, Code::Fldl2e, Code::Fldlg2, Code::Fldln2];
 
 /// Code that fills the stack.
-pub(crate) fn fill() -> Vec<Instruction> {
-    VALUES.map(Instruction::with).to_vec()
+pub(crate) fn fill_stack() -> Vec<Instruction> {
+    STACK_VALUES.map(Instruction::with).to_vec()
 }
 
 /// Whether the instruction works on the stack, and not on all of the state at once.
-pub fn uses(instruction: &Instruction) -> bool {
+pub fn uses_stack(instruction: &Instruction) -> bool {
     let register = (0..instruction.op_count()).any(|operand| instruction.op_register(operand).is_st());
-    register
-        || instruction.op_code().fwait()
-        || instruction.mnemonic() != Mnemonic::Fnop && is_x87(instruction)
+    register || instruction.op_code().fwait() || instruction.mnemonic() != Mnemonic::Fnop && is_x87(instruction)
 }
 
 fn is_x87(instruction: &Instruction) -> bool {
@@ -27,7 +25,7 @@ fn is_x87(instruction: &Instruction) -> bool {
 }
 
 /// What has to come before and after each instance to leave the stack as high as it was.
-pub(crate) fn balance(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
+pub(crate) fn balance_stack(instruction: &Instruction) -> (Vec<Instruction>, Vec<Instruction>) {
     let pop = || Instruction::with1(Code::Fstp_sti, Register::ST0).expect("fstp st0");
     let push = || Instruction::with1(Code::Fld_sti, Register::ST0).expect("fld st0");
     // These turn the stack without marking a register as used or free.

@@ -1,29 +1,33 @@
 //! The plan of one form: its experiments.
 
 use super::branch;
-use super::experiment::{Experiment, Meaning, Way};
+use super::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
 use super::program_reading::ProgramReading;
-use super::sequence;
-use super::timing::Surroundings;
-use crate::bodies::balance::balance;
-use crate::bodies::chain::{Chain, Ends, Fillers, Registers};
-use crate::bodies::control;
+use super::sequence_experiments;
+use super::timing::TimingSurroundings;
+use crate::bodies::balance::balance_instance;
+use crate::bodies::chain::{ChainEnds, ChainFillers, ChainRegisters, LatencyChain};
+use crate::bodies::control_variants;
 use crate::bodies::links::{self, Link};
-use crate::bodies::route::{padded, routes};
-use crate::bodies::throughput::{Addresses, Body, Breaking, Hazards, RECIPES, Recipe};
-use crate::bodies::values::{self, Candidate};
+use crate::bodies::operand_values::{self, ValueCandidate};
+use crate::bodies::route::{find_routes, pad_route};
+use crate::bodies::throughput_body::{
+    AddressPattern, DependencyBreaking, DependencyHazards, RECIPES, ThroughputBody, ThroughputRecipe,
+};
 use crate::bodies::x87;
-use crate::forms::constants::Constant;
+use crate::forms::encoded_constant::EncodedConstant;
+use crate::forms::form_anatomy::{
+    FormAnatomy, OperandPlace, OperandPort, RegisterBank, RegisterSlot, encode_instructions,
+};
 use crate::forms::gather;
-use crate::forms::operands::{Anatomy, Bank, Place, Port, Slot, encode};
-use crate::forms::settings;
-use crate::forms::wanted::WantedForm;
+use crate::forms::instruction_setting;
+use crate::forms::target_form::TargetForm;
 use cyclescope_code::asm;
 use cyclescope_code::asm::access::is_non_temporal_store;
-use cyclescope_code::asm::forms::Prefix;
-use cyclescope_code::program::World;
+use cyclescope_code::asm::forms::FormPrefix;
+use cyclescope_code::program::EntryState;
 use cyclescope_code::snippet::Snippet;
-use cyclescope_core::machine::features::Features;
+use cyclescope_core::machine::features::CpuFeatures;
 use cyclescope_core::statistics::median;
 use iced_x86::{EncodingKind, Instruction};
 
@@ -35,23 +39,23 @@ const DECODED_BYTES: usize = 28 << 10;
 /// Cache lines that are written whole one after another, more than any core has buffers for.
 const LINES_WALKED: usize = 256;
 /// Stands beside chains.
-const FILLER: Link = links::FROM_VECTOR_VEX;
+const FILLER_LINK: Link = links::FROM_VECTOR_VEX;
 
 /// The plan of a form: all its experiments.
 #[derive(Debug, Clone)]
 pub struct FormPlan {
     /// The form, taken apart.
-    pub anatomy: Anatomy,
+    pub anatomy: FormAnatomy,
     /// Its experiments.
-    pub experiments: Vec<Experiment>,
+    pub experiments: Vec<FormExperiment>,
     /// What the programs need around them.
-    pub surroundings: Surroundings,
+    pub surroundings: TimingSurroundings,
     /// What runs before each program's own init code.
     init: Vec<u8>,
     /// Whether fillers can stand beside chains.
     fillers: bool,
     /// What the plan was made for, to make one like it with another constant.
-    features: Features,
+    features: CpuFeatures,
     latency: bool,
     /// Whether it is of a sequence, which has no settings but its own.
     sequence: bool,
@@ -59,193 +63,204 @@ pub struct FormPlan {
 
 impl FormPlan {
     /// The experiments of a form on a CPU with these features.
-    pub fn new(anatomy: Anatomy, features: &Features, wanted: &WantedForm) -> FormPlan {
+    pub fn new(anatomy: FormAnatomy, features: &CpuFeatures, wanted: &TargetForm) -> FormPlan {
         // Legacy code and VEX code do not mix.
         let legacy = anatomy.sample.op_code().encoding() == EncodingKind::Legacy;
         let mut plan = FormPlan {
-            fillers: !legacy && features.missing(FILLER.features()).is_empty(),
+            fillers: !legacy && features.find_missing(FILLER_LINK.features()).is_empty(),
             anatomy,
             experiments: Vec::new(),
-            surroundings: Surroundings::default(),
+            surroundings: TimingSurroundings::default(),
             init: wanted.init.clone(),
             features: features.clone(),
             latency: wanted.latency,
             sequence: wanted.sequence.is_some(),
         };
         if let Some(sequence) = &wanted.sequence {
-            if sequence.instructions().iter().any(x87::uses) {
-                let fill = encode(&x87::fill()).expect("loads of constants");
+            if sequence.instructions().iter().any(x87::uses_stack) {
+                let fill = encode_instructions(&x87::fill_stack()).expect("loads of constants");
                 plan.init = [fill, plan.init].concat();
             }
-            let experiments = sequence::experiments(sequence, &wanted.init, wanted.latency);
-            experiments.into_iter().for_each(|experiment| plan.take(experiment));
+            let experiments = sequence_experiments::plan_sequence(sequence, &wanted.init, wanted.latency);
+            experiments.into_iter().for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
-        if let Some(experiments) = branch::experiments(&plan.anatomy) {
-            let asked = |one: &Experiment| wanted.latency || !matches!(one.meaning, Meaning::Latency { .. });
-            experiments.into_iter().filter(asked).for_each(|experiment| plan.take(experiment));
+        if let Some(experiments) = branch::plan_branch(&plan.anatomy) {
+            let asked =
+                |one: &FormExperiment| wanted.latency || !matches!(one.meaning, ExperimentMeaning::Latency { .. });
+            experiments.into_iter().filter(asked).for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
-        plan.usual();
-        plan.values(features, wanted.latency);
+        plan.plan_usual();
+        plan.plan_other_operands(features, wanted.latency);
         plan
     }
 
     /// The same with another constant, and without programs that have special operands; `None` where its code can't hold
     /// it. An experiment has the same place as in this plan.
-    pub(crate) fn with(&self, constant: Constant) -> Option<FormPlan> {
-        let anatomy = self.anatomy.with(constant)?;
+    pub(crate) fn with_constant(&self, constant: EncodedConstant) -> Option<FormPlan> {
+        let anatomy = self.anatomy.with_constant(constant)?;
         let mut plan = FormPlan { anatomy, experiments: Vec::new(), ..self.clone() };
-        plan.usual();
+        plan.plan_usual();
         plan.is_like(self).then_some(plan)
     }
 
     /// Whether experiments mean the same as those of another plan at the same places.
     fn is_like(&self, other: &FormPlan) -> bool {
-        let alike = |(one, other): (&Experiment, &Experiment)| one.meaning.is_like(&other.meaning);
-        self.experiments.len() <= other.experiments.len()
-            && self.experiments.iter().zip(&other.experiments).all(alike)
+        let alike = |(one, other): (&FormExperiment, &FormExperiment)| one.meaning.is_like(&other.meaning);
+        self.experiments.len() <= other.experiments.len() && self.experiments.iter().zip(&other.experiments).all(alike)
     }
 
     /// What is measured with ordinary operands.
-    fn usual(&mut self) {
-        self.throughput();
+    fn plan_usual(&mut self) {
+        self.plan_throughput();
         if self.latency {
-            self.latency(&self.features.clone());
-            self.same_destination();
+            self.plan_latencies(&self.features.clone());
+            self.plan_same_destination();
         }
     }
 
-    fn add(
+    fn add_program(
         &mut self,
-        meaning: Meaning,
+        meaning: ExperimentMeaning,
         period: &[Instruction],
         copies: usize,
         body: usize,
         init: &[Instruction],
     ) {
-        let (Some(period), Some(init)) = (encode(period), encode(init)) else { return };
-        self.take(Experiment { meaning, period, copies, body, init, world: World::default() });
+        let (Some(period), Some(init)) = (encode_instructions(period), encode_instructions(init)) else {
+            return;
+        };
+        self.add_experiment(FormExperiment {
+            meaning,
+            period,
+            copies,
+            body_copies: body,
+            init,
+            world: EntryState::default(),
+        });
     }
 
     /// Adds an experiment, with the plan's own init code before its own and the world that its code needs.
-    fn take(&mut self, experiment: Experiment) {
-        let Some(mut init) = self.init() else { return };
+    fn add_experiment(&mut self, experiment: FormExperiment) {
+        let Some(mut init) = self.build_init() else { return };
         init.extend(&experiment.init);
         let outline = Snippet::new(experiment.period.clone(), init.clone(), "").outline(true);
         // Instances say what the numbers are; links may be of another type.
         if self.experiments.is_empty() {
-            let full = settings::of(self.anatomy.code()).full;
+            let full = instruction_setting::find_setting(self.anatomy.code()).full_mantissas;
             let element = outline.world.element;
-            self.surroundings.element = if full { element.full() } else { element };
+            self.surroundings.element = if full { element.with_full_mantissa() } else { element };
         }
         // A prefetch for writing accesses nothing, but takes longer on a page that was never written.
-        let points = self.anatomy.slots().contains(&Slot::Base);
+        let points = self.anatomy.slots().contains(&RegisterSlot::Base);
         self.surroundings.touches_memory |= outline.touches_memory || points;
         self.surroundings.vectors = self.surroundings.vectors.max(outline.world.vectors);
-        self.surroundings.emptied = settings::of(self.anatomy.code()).empties;
-        let world = World { element: self.surroundings.element, ..outline.world };
-        self.experiments.push(Experiment { init, world, ..experiment });
+        self.surroundings.emptied = instruction_setting::find_setting(self.anatomy.code()).empties;
+        let world = EntryState { element: self.surroundings.element, ..outline.world };
+        self.experiments.push(FormExperiment { init, world, ..experiment });
     }
 
-    fn init(&self) -> Option<Vec<u8>> {
+    fn build_init(&self) -> Option<Vec<u8>> {
         if self.sequence {
             return Some(self.init.clone());
         }
-        let text = settings::of(self.anatomy.code()).init;
+        let text = instruction_setting::find_setting(self.anatomy.code()).init;
         let mut init = self.init.clone();
-        init.extend(asm::parse(text).expect("settings are valid assembly").bytes());
-        if x87::uses(&self.anatomy.sample) {
-            init.extend(encode(&x87::fill())?);
+        init.extend(asm::parse_assembly(text).expect("settings are valid assembly").bytes());
+        if x87::uses_stack(&self.anatomy.sample) {
+            init.extend(encode_instructions(&x87::fill_stack())?);
         }
         Some(init)
     }
 
-    fn throughput(&mut self) {
+    fn plan_throughput(&mut self) {
         let anatomy = self.anatomy.clone();
         if is_non_temporal_store(&anatomy.sample) {
-            return self.combined();
+            return self.plan_non_temporal_stores();
         }
-        let hazards = Hazards::of(&anatomy);
-        let kept = settings::of(anatomy.code()).kept;
-        let mut recipes: Vec<Recipe> = RECIPES.to_vec();
-        if hazards.any() && matches!(anatomy.form.prefix, Prefix::None | Prefix::Lock) {
+        let hazards = DependencyHazards::from_anatomy(&anatomy);
+        let kept = instruction_setting::find_setting(anatomy.code()).restores_values;
+        let mut recipes: Vec<ThroughputRecipe> = RECIPES.to_vec();
+        if hazards.has_any() && matches!(anatomy.form.prefix, FormPrefix::None | FormPrefix::Lock) {
             // What stands still needs no breaking; what must keep its value can't do without.
-            let more: &[Breaking] = match (hazards.addresses(), kept) {
-                (true, _) => &[Breaking::Once],
+            let more: &[DependencyBreaking] = match (hazards.has_addresses(), kept) {
+                (true, _) => &[DependencyBreaking::Once],
                 (false, true) => &[],
-                (false, false) => &[Breaking::Zero, Breaking::None],
+                (false, false) => &[DependencyBreaking::Zero, DependencyBreaking::None],
             };
             for breaking in more {
-                recipes.extend([0, 1, 3].map(|index| Recipe { breaking: *breaking, ..RECIPES[index] }));
+                recipes.extend([0, 1, 3].map(|index| ThroughputRecipe { breaking: *breaking, ..RECIPES[index] }));
             }
         }
-        let on_memory = anatomy.slots().contains(&Slot::Base);
+        let on_memory = anatomy.slots().contains(&RegisterSlot::Base);
         for recipe in recipes {
-            let Some(body) = Body::new(&anatomy, recipe) else { continue };
+            let Some(body) = ThroughputBody::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
-            let beside = balance(&anatomy.sample);
+            let beside = balance_instance(&anatomy.sample);
             let burdened = !beside.0.is_empty() || !beside.1.is_empty();
             let meaning =
-                Meaning::Throughput { recipe: body.text(instances, on_memory), burdened, variant: None };
-            self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
+                ExperimentMeaning::Throughput { recipe: body.describe(instances, on_memory), burdened, variant: None };
+            self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
 
     /// Stores that go past the caches: over lines that are written whole, and all in one line beside it.
-    fn combined(&mut self) {
+    fn plan_non_temporal_stores(&mut self) {
         let anatomy = self.anatomy.clone();
         for (addresses, variant) in
-            [(Addresses::Walk(LINES_WALKED), None), (Addresses::One, Some("one line"))]
+            [(AddressPattern::Walk(LINES_WALKED), None), (AddressPattern::One, Some("one line"))]
         {
-            let recipe = Recipe { addresses, ..RECIPES[1] };
-            let Some(body) = Body::new(&anatomy, recipe) else { continue };
+            let recipe = ThroughputRecipe { addresses, ..RECIPES[1] };
+            let Some(body) = ThroughputBody::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
             let variant = variant.map(str::to_string);
             let meaning =
-                Meaning::Throughput { recipe: body.text(instances, true), burdened: false, variant };
-            self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
+                ExperimentMeaning::Throughput { recipe: body.describe(instances, true), burdened: false, variant };
+            self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
 
-    fn latency(&mut self, features: &Features) {
+    fn plan_latencies(&mut self, features: &CpuFeatures) {
         let anatomy = self.anatomy.clone();
-        let has = |links: &[Link]| links.iter().all(|link| features.missing(link.features()).is_empty());
+        let has = |links: &[Link]| links.iter().all(|link| features.find_missing(link.features()).is_empty());
         for from in &anatomy.inputs {
             for to in &anatomy.outputs {
                 if gather::is_mask(&anatomy, from.place) || gather::is_mask(&anatomy, to.place) {
                     continue;
                 }
-                let through_memory = from.place == Place::Memory || to.place == Place::Memory;
-                for links in routes(&anatomy, from.place, to.place) {
+                let through_memory = from.place == OperandPlace::Memory || to.place == OperandPlace::Memory;
+                for links in find_routes(&anatomy, from.place, to.place) {
                     if !has(&links) {
                         continue;
                     }
                     let own = from.variant.map(str::to_string);
-                    self.chain(from, to, &links, Registers::Distinct, own.clone());
+                    self.plan_chain(from, to, &links, ChainRegisters::Distinct, own.clone());
                     if through_memory && !links.is_empty() {
-                        self.chain(from, to, &links, Registers::Alternating, own.clone());
+                        self.plan_chain(from, to, &links, ChainRegisters::Alternating, own.clone());
                     }
                     if anatomy.keeps_flags() && !through_memory {
-                        self.chain(from, to, &links, Registers::FlagsKept, own);
+                        self.plan_chain(from, to, &links, ChainRegisters::FlagsKept, own);
                     }
                 }
             }
         }
-        self.same_register();
+        self.plan_same_register();
     }
 
-    fn chain(
+    fn plan_chain(
         &mut self,
-        from: &Port,
-        to: &Port,
+        from: &OperandPort,
+        to: &OperandPort,
         links: &[Link],
-        registers: Registers,
+        registers: ChainRegisters,
         variant: Option<String>,
     ) {
-        let Some(chain) = Chain::new(&self.anatomy, Ends { from, to }, links, registers) else { return };
-        let Some(turn) = encode(&chain.period[..chain.turn]) else { return };
-        let meaning = Meaning::Latency {
+        let Some(chain) = LatencyChain::new(&self.anatomy, ChainEnds { from, to }, links, registers) else {
+            return;
+        };
+        let Some(turn) = encode_instructions(&chain.period[..chain.turn]) else { return };
+        let meaning = ExperimentMeaning::Latency {
             from: from.name.clone(),
             to: to.name.clone(),
             variant,
@@ -254,16 +269,16 @@ impl FormPlan {
             turn,
         };
         let mut body = CHAIN_COPIES / (1 + chain.links.len() / 3);
-        if registers == Registers::Alternating {
+        if registers == ChainRegisters::Alternating {
             body = chain.copies * ((body / chain.copies).max(1) | 1);
         }
-        self.add(meaning, &chain.period, chain.copies, body, &chain.init);
+        self.add_program(meaning, &chain.period, chain.copies, body, &chain.init);
     }
 
     /// The best rate among these readings, in core cycles an instance; infinite without any.
-    pub(crate) fn rate(&self, readings: &[ProgramReading]) -> f64 {
+    pub(crate) fn best_rate(&self, readings: &[ProgramReading]) -> f64 {
         let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
-            matches!(experiment.meaning, Meaning::Throughput { variant: None, .. })
+            matches!(experiment.meaning, ExperimentMeaning::Throughput { variant: None, .. })
                 && !reading.cycles.is_empty()
         });
         rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
@@ -271,149 +286,151 @@ impl FormPlan {
 
     /// The first throughput program, with as much code as fits the first-level code cache but no buffer of decoded
     /// instructions.
-    pub(crate) fn decoders(&self) -> Option<Experiment> {
+    pub(crate) fn decoder_experiment(&self) -> Option<FormExperiment> {
         // A jump finds its target in a register: in each period that of the first.
         if self.anatomy.sample.is_jmp_near_indirect() {
             return None;
         }
-        let is_rate = |experiment: &&Experiment| matches!(experiment.meaning, Meaning::Throughput { .. });
+        let is_rate = |experiment: &&FormExperiment| matches!(experiment.meaning, ExperimentMeaning::Throughput { .. });
         let first = self.experiments.iter().find(is_rate)?;
         let repeats = DECODED_BYTES / first.period.len();
-        Some(Experiment { body: repeats * first.copies, ..first.clone() })
+        Some(FormExperiment { body_copies: repeats * first.copies, ..first.clone() })
     }
 
     /// Whether an experiment is about a chain that goes through memory.
     pub(crate) fn is_through_memory(&self, index: usize) -> bool {
-        self.has_end(index, |place| place == Place::Memory)
+        self.has_end(index, |place| place == OperandPlace::Memory)
     }
 
     /// Whether an experiment is about a chain from or to flags or a register without choice.
     pub(crate) fn is_implied(&self, index: usize) -> bool {
-        self.has_end(index, |place| matches!(place, Place::Fixed(_) | Place::Flags(_)))
+        self.has_end(index, |place| matches!(place, OperandPlace::Fixed(_) | OperandPlace::Flags(_)))
     }
 
-    fn has_end(&self, index: usize, is: impl Fn(Place) -> bool) -> bool {
+    fn has_end(&self, index: usize, is: impl Fn(OperandPlace) -> bool) -> bool {
         match &self.experiments[index].meaning {
-            Meaning::Latency { ports: Some(ports), .. } => is(ports.0.place) || is(ports.1.place),
+            ExperimentMeaning::Latency { ports: Some(ports), .. } => is(ports.0.place) || is(ports.1.place),
             _ => false,
         }
     }
 
     /// A latency's chain in another way.
-    pub fn again(&self, index: usize, way: Way) -> Option<Experiment> {
+    pub fn vary_chain(&self, index: usize, way: ChainVariation) -> Option<FormExperiment> {
         let experiment = &self.experiments[index];
-        let Meaning::Latency { links, ports: Some(ports), variant, .. } = &experiment.meaning else {
+        let ExperimentMeaning::Latency { links, ports: Some(ports), variant, .. } = &experiment.meaning else {
             return None;
         };
         let (from, to, registers) = &**ports;
         let (links, fillers) = match way {
             // Links need registers of their own.
-            Way::Longer(_) if matches!(*registers, Registers::Same | Registers::Alternating) => return None,
-            Way::Longer(more) => (padded(&self.anatomy, from.place, to.place, links, more)?, None),
-            Way::Beside(count) => {
-                let banks = [self.anatomy.bank(from.place), self.anatomy.bank(to.place)];
-                if banks != [Bank::Vector; 2] || !self.fillers {
+            ChainVariation::Longer(_) if matches!(*registers, ChainRegisters::Same | ChainRegisters::Alternating) => {
+                return None;
+            }
+            ChainVariation::Longer(more) => (pad_route(&self.anatomy, from.place, to.place, links, more)?, None),
+            ChainVariation::Beside(count) => {
+                let banks = [self.anatomy.place_bank(from.place), self.anatomy.place_bank(to.place)];
+                if banks != [RegisterBank::Vector; 2] || !self.fillers {
                     return None;
                 }
-                (links.clone(), Some(Fillers { link: FILLER, count }))
+                (links.clone(), Some(ChainFillers { link: FILLER_LINK, count }))
             }
         };
-        let chain = Chain::beside(&self.anatomy, Ends { from, to }, &links, *registers, fillers)?;
-        let (period, mut init) = (encode(&chain.period)?, self.init()?);
-        init.extend(encode(&chain.init)?);
+        let chain = LatencyChain::with_fillers(&self.anatomy, ChainEnds { from, to }, &links, *registers, fillers)?;
+        let (period, mut init) = (encode_instructions(&chain.period)?, self.build_init()?);
+        init.extend(encode_instructions(&chain.init)?);
         let world = Snippet::new(period.clone(), init.clone(), "").outline(true).world;
-        let world = World { element: self.surroundings.element, ..world };
+        let world = EntryState { element: self.surroundings.element, ..world };
         let body = CHAIN_COPIES / (1 + links.len() / 3);
-        let meaning = Meaning::Latency {
+        let meaning = ExperimentMeaning::Latency {
             from: from.name.clone(),
             to: to.name.clone(),
             variant: variant.clone(),
             links,
             ports: None,
-            turn: encode(&chain.period[..chain.turn])?,
+            turn: encode_instructions(&chain.period[..chain.turn])?,
         };
-        Some(Experiment { meaning, period, copies: chain.copies, body, init, world })
+        Some(FormExperiment { meaning, period, copies: chain.copies, body_copies: body, init, world })
     }
 
     /// Where two inputs and an output can be one register.
-    fn same_register(&mut self) {
+    fn plan_same_register(&mut self) {
         let anatomy = self.anatomy.clone();
-        let explicit = |port: &&Port| matches!(port.place, Place::Slot(Slot::Operand(_)));
+        let explicit = |port: &&OperandPort| matches!(port.place, OperandPlace::Slot(RegisterSlot::Operand(_)));
         let Some(to) = anatomy.outputs.iter().find(explicit) else { return };
-        let bank = anatomy.bank(to.place);
-        if !matches!(bank, Bank::General | Bank::Vector | Bank::Mask | Bank::Mmx) {
+        let bank = anatomy.place_bank(to.place);
+        if !matches!(bank, RegisterBank::General | RegisterBank::Vector | RegisterBank::Mask | RegisterBank::Mmx) {
             return;
         }
-        let inputs: Vec<&Port> =
-            anatomy.inputs.iter().filter(explicit).filter(|port| anatomy.bank(port.place) == bank).collect();
+        let inputs: Vec<&OperandPort> =
+            anatomy.inputs.iter().filter(explicit).filter(|port| anatomy.place_bank(port.place) == bank).collect();
         let slots = anatomy.slots();
-        let memory = slots.contains(&Slot::Base);
-        let distinct: Vec<&&Port> = inputs.iter().filter(|port| port.place != to.place).collect();
+        let memory = slots.contains(&RegisterSlot::Base);
+        let distinct: Vec<&&OperandPort> = inputs.iter().filter(|port| port.place != to.place).collect();
         let info = anatomy.sample.op_code();
         let apart = info.requires_unique_dest_reg_num() || info.requires_unique_reg_nums();
         // One register for two results tells neither's latency.
-        let results = anatomy.outputs.iter().filter(explicit).filter(|port| anatomy.bank(port.place) == bank);
+        let results = anatomy.outputs.iter().filter(explicit).filter(|port| anatomy.place_bank(port.place) == bank);
         if memory || distinct.is_empty() || apart || results.count() > 1 {
             return;
         }
         let from = inputs.last().copied().expect("there is one");
-        self.chain(from, to, &[], Registers::Same, Some("same register".to_string()));
+        self.plan_chain(from, to, &[], ChainRegisters::Same, Some("same register".to_string()));
     }
 
     /// Outputs that are no inputs, as far as the instruction database knows.
-    fn same_destination(&mut self) {
+    fn plan_same_destination(&mut self) {
         let anatomy = self.anatomy.clone();
-        let writes_only = |port: &&Port| {
-            matches!(port.place, Place::Slot(Slot::Operand(_)))
-                && !anatomy.reads(port.place)
+        let writes_only = |port: &&OperandPort| {
+            matches!(port.place, OperandPlace::Slot(RegisterSlot::Operand(_)))
+                && !anatomy.reads_place(port.place)
                 && matches!(
-                    anatomy.bank(port.place),
-                    Bank::General | Bank::HighByte | Bank::Vector | Bank::Mask
+                    anatomy.place_bank(port.place),
+                    RegisterBank::General | RegisterBank::HighByte | RegisterBank::Vector | RegisterBank::Mask
                 )
         };
         let Some(to) = anatomy.outputs.iter().find(writes_only) else { return };
-        let recipe = Recipe {
+        let recipe = ThroughputRecipe {
             destinations: 1,
             copies: 96,
             nop_after: None,
-            addresses: Addresses::One,
-            breaking: Breaking::Copy,
+            addresses: AddressPattern::One,
+            breaking: DependencyBreaking::Copy,
         };
-        if let Some(body) = Body::new(&anatomy, recipe) {
-            let meaning = Meaning::SameDestination { to: to.name.clone() };
-            self.add(meaning, &body.period, body.copies, recipe.copies, &body.init);
+        if let Some(body) = ThroughputBody::new(&anatomy, recipe) {
+            let meaning = ExperimentMeaning::SameDestination { to: to.name.clone() };
+            self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);
         }
     }
 
     /// Gathers and scatters with indices that are not all zero.
-    fn patterns(&mut self) {
+    fn plan_index_patterns(&mut self) {
         let anatomy = self.anatomy.clone();
-        let Some(body) = Body::new(&anatomy, RECIPES[0]).filter(|body| body.masks) else { return };
+        let Some(body) = ThroughputBody::new(&anatomy, RECIPES[0]).filter(|body| body.masks) else { return };
         let Some(instance) = body.period.iter().find(|one| one.is_vsib()) else { return };
         let instances = (RECIPES[0].copies / body.copies).max(1) * body.copies;
-        for name in gather::PATTERNS {
-            let Some(pattern) = gather::pattern(&anatomy, instance, name) else { continue };
+        for name in gather::INDEX_PATTERNS {
+            let Some(pattern) = gather::write_indices(&anatomy, instance, name) else { continue };
             let init = [body.init.as_slice(), &pattern].concat();
-            let (recipe, variant) = (body.text(instances, true), Some(name.to_string()));
-            let meaning = Meaning::Throughput { recipe, burdened: false, variant };
-            self.add(meaning, &body.period, body.copies, RECIPES[0].copies, &init);
+            let (recipe, variant) = (body.describe(instances, true), Some(name.to_string()));
+            let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, variant };
+            self.add_program(meaning, &body.period, body.copies, RECIPES[0].copies, &init);
         }
     }
 
     /// Other control and debug registers, and other types of invalidation.
-    fn control(&mut self) {
-        let Some(body) = Body::new(&self.anatomy, RECIPES[0]) else { return };
+    fn plan_control_variants(&mut self) {
+        let Some(body) = ThroughputBody::new(&self.anatomy, RECIPES[0]) else { return };
         let instances = (RECIPES[0].copies / body.copies).max(1) * body.copies;
-        for other in control::others(self.anatomy.code(), &body.period) {
-            let recipe = body.text(instances, false);
-            let meaning = Meaning::Throughput { recipe, burdened: false, variant: Some(other.name) };
+        for other in control_variants::build_variants(self.anatomy.code(), &body.period) {
+            let recipe = body.describe(instances, false);
+            let meaning = ExperimentMeaning::Throughput { recipe, burdened: false, variant: Some(other.name) };
             let init = [body.init.as_slice(), &other.init].concat();
-            self.add(meaning, &other.period, body.copies, RECIPES[0].copies, &init);
+            self.add_program(meaning, &other.period, body.copies, RECIPES[0].copies, &init);
         }
     }
 
     /// Leaves out programs that may not run, and returns why where none is left.
-    pub(crate) fn keep<W>(&mut self, mut against: impl FnMut(&Experiment) -> Option<W>) -> Option<W> {
+    pub(crate) fn drop_refused<W>(&mut self, mut against: impl FnMut(&FormExperiment) -> Option<W>) -> Option<W> {
         let mut first = None;
         self.experiments.retain(|experiment| {
             let why = against(experiment);
@@ -425,25 +442,33 @@ impl FormPlan {
     }
 
     /// With other operands.
-    fn values(&mut self, features: &Features, latency: bool) {
+    fn plan_other_operands(&mut self, features: &CpuFeatures, latency: bool) {
         let anatomy = self.anatomy.clone();
-        self.patterns();
-        self.control();
-        if let Some(Candidate { recipe, period, copies, body, init, .. }) = values::subnormal(&anatomy) {
-            let variant = Some(values::SUBNORMAL.to_string());
-            self.add(Meaning::Throughput { recipe, burdened: false, variant }, &period, copies, body, &init);
+        self.plan_index_patterns();
+        self.plan_control_variants();
+        if let Some(ValueCandidate { recipe, period, copies, body_copies: body, init, .. }) =
+            operand_values::build_subnormal(&anatomy)
+        {
+            let variant = Some(operand_values::SUBNORMAL.to_string());
+            self.add_program(
+                ExperimentMeaning::Throughput { recipe, burdened: false, variant },
+                &period,
+                copies,
+                body,
+                &init,
+            );
         }
-        for candidate in values::candidates(&anatomy, features, latency) {
-            let Candidate { chain, recipe, values, period, copies, body, init } = candidate;
+        for candidate in operand_values::build_candidates(&anatomy, features, latency) {
+            let ValueCandidate { chain, recipe, values, period, copies, body_copies: body, init } = candidate;
             let of = match chain {
-                None => Meaning::Throughput { recipe, burdened: false, variant: None },
+                None => ExperimentMeaning::Throughput { recipe, burdened: false, variant: None },
                 Some((from, to, chain)) => {
-                    let Some(turn) = encode(&period[..chain.turn]) else { continue };
+                    let Some(turn) = encode_instructions(&period[..chain.turn]) else { continue };
                     let (from, to) = (from.name, to.name);
-                    Meaning::Latency { from, to, variant: None, links: chain.links, ports: None, turn }
+                    ExperimentMeaning::Latency { from, to, variant: None, links: chain.links, ports: None, turn }
                 }
             };
-            self.add(Meaning::Operands { values, of: Box::new(of) }, &period, copies, body, &init);
+            self.add_program(ExperimentMeaning::Operands { values, of: Box::new(of) }, &period, copies, body, &init);
         }
     }
 }

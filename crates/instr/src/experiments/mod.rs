@@ -1,19 +1,19 @@
 //! Which programs a form takes, how they are timed, and what their layouts say.
 
 pub(crate) mod branch;
-mod constants;
-mod cycles;
-pub mod effort;
+mod chain_turns;
+mod constant_screening;
 pub mod experiment;
-mod fence;
+pub(crate) mod form_measurement;
 pub mod form_plan;
-pub mod gauge;
-pub(crate) mod measurement;
+pub mod link_costs;
+mod link_cycles;
 pub(crate) mod modes;
 pub mod program_reading;
 pub mod regime_reading;
 pub(crate) mod regimes;
 pub mod ring_0;
-mod sequence;
+mod sequence_experiments;
+pub(crate) mod store_load_trip;
+pub mod survey_effort;
 pub(crate) mod timing;
-pub(crate) mod trip;

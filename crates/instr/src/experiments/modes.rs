@@ -9,7 +9,7 @@ const MODE_CYCLES: f64 = 0.005;
 
 /// Two modes are apart where the gap between them is this many times the distance of two neighbours: a smaller gap may be
 /// chance in a wide spread.
-const GAPS: f64 = 8.0;
+const GAP_FACTOR: f64 = 8.0;
 
 /// A mode counts if it has this share of the layouts.
 const FAIR_SHARE: f64 = 0.25;
@@ -20,7 +20,7 @@ const INSTRUMENT_SHARE: f64 = 0.0002;
 
 /// A value with its interval, and what else was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct ModeEstimate {
     /// What the layouts of the chosen mode say.
     pub cost: Interval,
     /// The means of the modes above it.
@@ -28,58 +28,58 @@ pub(crate) struct Estimate {
 }
 
 /// The lowest mode that a fair part of some layouts share: the best rate that was sustained.
-pub(crate) fn lowest(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let modes = linked(values);
-    let chosen = fair(&modes);
-    estimate(&modes, chosen, confidence)
+pub(crate) fn estimate_lowest(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
+    let modes = split_modes(values);
+    let chosen = find_fair_mode(&modes);
+    estimate_mode(&modes, chosen, confidence)
 }
 
 /// The range of that mode; of all layouts where none stands out, and `None` without any.
-pub(crate) fn lowest_mode(values: &[f64]) -> Option<Interval> {
-    let modes = linked(values);
-    let mode = fair(&modes).map_or_else(|| modes.concat(), |mode| modes[mode].clone());
+pub(crate) fn find_lowest_mode(values: &[f64]) -> Option<Interval> {
+    let modes = split_modes(values);
+    let mode = find_fair_mode(&modes).map_or_else(|| modes.concat(), |mode| modes[mode].clone());
     Some(Interval { value: mean(&mode), low: *mode.first()?, high: *mode.last()? })
 }
 
 /// The place of the lowest mode that a fair part of the layouts share.
-fn fair(modes: &[Vec<f64>]) -> Option<usize> {
+fn find_fair_mode(modes: &[Vec<f64>]) -> Option<usize> {
     let all: usize = modes.iter().map(Vec::len).sum();
     let least = ((all as f64 * FAIR_SHARE).ceil() as usize).max(2);
     modes.iter().position(|mode| mode.len() >= least)
 }
 
 /// The mode that most layouts share, the lower of two as large: what a chain takes.
-pub(crate) fn usual(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let modes = linked(values);
+pub(crate) fn estimate_usual(values: &[f64], confidence: f64) -> Option<ModeEstimate> {
+    let modes = split_modes(values);
     let most = modes.iter().map(Vec::len).max().filter(|most| *most > 1);
     let chosen = most.and_then(|most| modes.iter().position(|mode| mode.len() == most));
-    estimate(&modes, chosen, confidence)
+    estimate_mode(&modes, chosen, confidence)
 }
 
 /// Figures in ascending order.
-fn ascending(values: &[f64]) -> Vec<f64> {
+fn sort_finite(values: &[f64]) -> Vec<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);
     sorted
 }
 
 /// How far the next layout of a mode may lie from this one.
-fn width(from: f64) -> f64 {
+fn mode_width(from: f64) -> f64 {
     MODE_SHARE * from.abs() + MODE_CYCLES
 }
 
 /// Modes of layouts that lie no further from the next one than they would by chance. The same width for all would cut a wide
 /// spread in pieces: the lowest piece is too low, and the fullest one is narrower than the spread and elsewhere in each run.
-fn linked(values: &[f64]) -> Vec<Vec<f64>> {
-    let sorted = ascending(values);
+fn split_modes(values: &[f64]) -> Vec<Vec<f64>> {
+    let sorted = sort_finite(values);
     let gaps: Vec<f64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).collect();
     // Of two in the middle the lower: of few layouts, those far away would make all one.
-    let gaps = ascending(&gaps);
+    let gaps = sort_finite(&gaps);
     let usual = gaps.get(gaps.len().saturating_sub(1) / 2).copied().unwrap_or(0.0);
     let mut modes: Vec<Vec<f64>> = Vec::new();
     for value in sorted {
         let last = modes.last().and_then(|mode| mode.last());
-        match last.is_some_and(|last| value - last <= width(*last).max(GAPS * usual)) {
+        match last.is_some_and(|last| value - last <= mode_width(*last).max(GAP_FACTOR * usual)) {
             true => modes.last_mut().expect("it has a last figure").push(value),
             false => modes.push(vec![value]),
         }
@@ -88,20 +88,20 @@ fn linked(values: &[f64]) -> Vec<Vec<f64>> {
 }
 
 /// From one of the modes; where none stands out, from all layouts.
-fn estimate(modes: &[Vec<f64>], chosen: Option<usize>, confidence: f64) -> Option<Estimate> {
+fn estimate_mode(modes: &[Vec<f64>], chosen: Option<usize>, confidence: f64) -> Option<ModeEstimate> {
     let all = modes.concat();
     if all.is_empty() {
         return None;
     }
     let values = chosen.map_or(&all, |mode| &modes[mode]);
-    let cost = t_interval(values, confidence).unwrap_or(Interval::around(mean(values), f64::INFINITY));
+    let cost = t_interval(values, confidence).unwrap_or(Interval::with_margin(mean(values), f64::INFINITY));
     let others = modes.iter().enumerate().filter(|(index, _)| chosen.is_some_and(|chosen| *index > chosen));
-    Some(Estimate { cost: instrument(cost), others: others.map(|(_, mode)| mean(mode)).collect() })
+    Some(ModeEstimate { cost: add_instrument_error(cost), others: others.map(|(_, mode)| mean(mode)).collect() })
 }
 
 /// A cost with what it can be off in every layout alike.
-pub(crate) fn instrument(cost: Interval) -> Interval {
-    cost.widened(2.0 * INSTRUMENT_SHARE * cost.value.abs())
+pub(crate) fn add_instrument_error(cost: Interval) -> Interval {
+    cost.widen_by(2.0 * INSTRUMENT_SHARE * cost.value.abs())
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
         let mut random = Random::new(3);
         for deviation in [0.02, 0.1, 0.2] {
             let trials = 2000;
-            let some = (0..trials).map(|_| usual(&layouts(&mut random, deviation), 0.95).unwrap());
+            let some = (0..trials).map(|_| estimate_usual(&layouts(&mut random, deviation), 0.95).unwrap());
             let held = some.filter(|estimate| estimate.cost.contains(23.0)).count();
             let share = held as f64 / f64::from(trials);
             assert!(share >= 0.93, "standard deviation {deviation}: {share}");

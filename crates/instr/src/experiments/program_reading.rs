@@ -1,8 +1,8 @@
 //! The readings of one program: what each of its layouts came to.
 
-use super::experiment::Way;
+use super::experiment::ChainVariation;
 use super::regime_reading::RegimeReading;
-use super::timing::Timing;
+use super::timing::ProgramTiming;
 use cyclescope_core::statistics::{mean, median};
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 const BEND_CYCLES: f64 = 0.03;
 const BEND_SHARE: f64 = 0.05;
 /// No instance takes less: sixteen in a cycle.
-const NOTHING: f64 = 0.06;
+const CYCLES_LEAST: f64 = 0.06;
 /// Rounds of one layout within this share of their median are averaged.
 const ROUND_SHARE: f64 = 0.02;
 
@@ -33,7 +33,7 @@ pub struct ProgramReading {
     pub first_look: Option<f64>,
     /// The same chain in other ways, where it may be slow for another reason than its latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub again: Vec<(Way, Vec<f64>)>,
+    pub again: Vec<(ChainVariation, Vec<f64>)>,
     /// With the first experiment, the rate of its instances from the decoders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decoded: Vec<f64>,
@@ -43,12 +43,12 @@ pub struct ProgramReading {
     /// With the first experiment, where other constants were tried: the readings of the same plan with those that may
     /// matter, by their places among those of the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constants: Option<Vec<OtherConstant>>,
+    pub constants: Option<Vec<ConstantReadings>>,
 }
 
 /// The readings of a plan with another constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OtherConstant {
+pub struct ConstantReadings {
     /// The place of the constant among those of the form.
     pub place: usize,
     /// By experiment.
@@ -57,16 +57,15 @@ pub struct OtherConstant {
 
 impl ProgramReading {
     /// Adds a layout, unless all its rounds were disturbed or its cost is not proportional to the iterations.
-    pub(crate) fn add(&mut self, timing: &Timing) {
+    pub(crate) fn add_layout(&mut self, timing: &ProgramTiming) {
         let alone = !timing.cycles.is_empty();
-        let (all, bends) =
-            if alone { (&timing.cycles, &timing.bend) } else { (&timing.shared, &timing.shared_bend) };
+        let (all, bends) = if alone { (&timing.cycles, &timing.bend) } else { (&timing.shared, &timing.shared_bend) };
         if all.is_empty() {
             self.void += 1;
             return;
         }
-        let (cycles, bend) = (centre(all), median(&mut bends.clone()));
-        if cycles <= NOTHING || cycles.is_nan() || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
+        let (cycles, bend) = (mean_near_median(all), median(&mut bends.clone()));
+        if cycles <= CYCLES_LEAST || cycles.is_nan() || bend.abs() > BEND_CYCLES.max(BEND_SHARE * cycles.abs()) {
             self.bent += 1;
         } else if alone {
             self.cycles.push(cycles);
@@ -77,21 +76,18 @@ impl ProgramReading {
 }
 
 /// A layout's cost, whatever disturbed it.
-pub(crate) fn about(timing: &Timing) -> f64 {
-    centre(if timing.cycles.is_empty() { &timing.shared } else { &timing.cycles })
+pub(crate) fn layout_cost(timing: &ProgramTiming) -> f64 {
+    mean_near_median(if timing.cycles.is_empty() { &timing.shared } else { &timing.cycles })
 }
 
 /// The mean of the rounds near their median.
-fn centre(cycles: &[f64]) -> f64 {
+fn mean_near_median(cycles: &[f64]) -> f64 {
     if cycles.is_empty() {
         return f64::NAN;
     }
     let middle = median(&mut cycles.to_vec());
-    let near: Vec<f64> = cycles
-        .iter()
-        .copied()
-        .filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs())
-        .collect();
+    let near: Vec<f64> =
+        cycles.iter().copied().filter(|cycles| (cycles - middle).abs() <= ROUND_SHARE * middle.abs()).collect();
     if near.is_empty() { middle } else { mean(&near) }
 }
 
@@ -99,26 +95,26 @@ fn centre(cycles: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn timing(cycles: f64, bend: f64) -> Timing {
-        Timing { cycles: vec![cycles; 3], bend: vec![bend; 3], ..Timing::default() }
+    fn timing(cycles: f64, bend: f64) -> ProgramTiming {
+        ProgramTiming { cycles: vec![cycles; 3], bend: vec![bend; 3], ..ProgramTiming::default() }
     }
 
     #[test]
     fn layouts_that_are_bent_or_impossible_are_left_out() {
         let mut reading = ProgramReading::default();
-        reading.add(&timing(1.0, 0.01));
+        reading.add_layout(&timing(1.0, 0.01));
         for (cycles, bend) in [(1.0, 0.2), (1.0, -0.2), (-0.167, 0.0), (0.01, 0.0), (f64::NAN, 0.0)] {
-            reading.add(&timing(cycles, bend));
+            reading.add_layout(&timing(cycles, bend));
         }
-        reading.add(&Timing::default());
+        reading.add_layout(&ProgramTiming::default());
         assert_eq!((reading.cycles, reading.bent, reading.void), (vec![1.0], 5, 1));
     }
 
     #[test]
     fn a_neighbours_figures_are_kept_apart() {
         let mut reading = ProgramReading::default();
-        reading.add(&Timing { shared: vec![2.0], shared_bend: vec![0.0], ..Timing::default() });
-        reading.add(&timing(1.0, 0.0));
+        reading.add_layout(&ProgramTiming { shared: vec![2.0], shared_bend: vec![0.0], ..ProgramTiming::default() });
+        reading.add_layout(&timing(1.0, 0.0));
         assert_eq!((reading.cycles, reading.shared), (vec![1.0], vec![2.0]));
     }
 }

@@ -9,16 +9,16 @@
 //! - dec, jnz
 //!
 //! Two short lengths are a screening. Where their slope is less than the long loop's cost, it is measured a second time in
-//! other layouts, and where it does so again, at all [`LENGTHS`]. Chains that store are left out, for LFENCE does not wait
+//! other layouts, and where it does so again, at all [`CURVE_LENGTHS`]. Chains that store are left out, for LFENCE does not wait
 //! for stores, and slow ones.
 
-use super::experiment::{Experiment, Meaning};
-use super::fence::{FENCE, Turns};
+use super::chain_turns::{ChainTurns, FENCE_CYCLES};
+use super::experiment::{ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
-use super::program_reading::{ProgramReading, about};
-use super::timing::{Size, Surroundings, Timed, Timer};
-use crate::forms::operands::Place;
-use cyclescope_code::program::World;
+use super::program_reading::{ProgramReading, layout_cost};
+use super::timing::{LoopedProgram, ProgramTimer, TimingSize, TimingSurroundings};
+use crate::forms::form_anatomy::OperandPlace;
+use cyclescope_code::program::EntryState;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use cyclescope_core::statistics::{mean, welch_interval};
@@ -27,25 +27,25 @@ use cyclescope_exec::Executor;
 /// Instructions of the two chains of a screening, about: more than start in the time of the fence, and fewer than the
 /// scheduler of most cores holds. A queue of one unit that holds fewer (14 entries in Zen 1, 16 in Zen 2) has its knee
 /// between the two: then the slope lies between both costs, and a difference is found where it is large enough.
-const SCREENING: [usize; 2] = [8, 24];
+const SCREENING_LENGTHS: [usize; 2] = [8, 24];
 /// Instructions of the chains of a curve, about. As many programs share a round.
-const LENGTHS: [usize; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
+const CURVE_LENGTHS: [usize; 14] = [6, 10, 14, 18, 24, 32, 40, 48, 56, 64, 80, 96, 128, 176];
 /// How often a difference has to be found before it is believed.
-const TIMES: usize = 2;
+const CONFIRMATIONS: usize = 2;
 /// Layouts and rounds of a screening, and how often more of them are taken where they do not tell. Of three rounds one may
 /// be disturbed.
-const SCREENED: Size = Size { layouts: 3, warm_up: 1, rounds: 3 };
-const LOOKS: usize = 3;
+const SCREENING_SIZE: TimingSize = TimingSize { layouts: 3, warm_up: 1, rounds: 3 };
+const SCREENING_TRIES: usize = 3;
 /// Chains are alike where short ones are quicker by no more than so many times the least that counts.
-const ALIKE: f64 = 2.5;
+const ALIKE_FACTOR: f64 = 2.5;
 /// Layouts and rounds of a curve.
-const DRAWN: Size = Size { layouts: 4, warm_up: 1, rounds: 3 };
+const CURVE_SIZE: TimingSize = TimingSize { layouts: 4, warm_up: 1, rounds: 3 };
 /// Core cycles of a program's longest call, about.
-const CYCLES: f64 = 5_000.0;
+const CALL_CYCLES: f64 = 5_000.0;
 /// A turn whose instructions take longer than this many core cycles each is slow.
-const SLOW: f64 = 64.0;
+const SLOW_CYCLES: f64 = 64.0;
 /// A turn takes at least this many core cycles where its instructions wait for each other.
-const LEAST: f64 = 0.95;
+const TURN_LEAST: f64 = 0.95;
 /// Core cycles by which a turn of a short chain is quicker than one of a long chain at least, and as a share.
 pub(crate) const DIFFERENT_CYCLES: f64 = 0.1;
 pub(crate) const DIFFERENT_SHARE: f64 = 0.02;
@@ -54,65 +54,65 @@ const CONFIDENCE: f64 = 0.99;
 
 /// A chain in a long loop.
 pub(super) struct LongChain<'a> {
-    pub(super) turns: Turns<'a>,
+    pub(super) turns: ChainTurns<'a>,
     pub(super) init: &'a [u8],
-    pub(super) world: World,
+    pub(super) world: EntryState,
     /// Core cycles of a turn, by layout.
     pub(super) cycles: &'a [f64],
 }
 
 impl LongChain<'_> {
     /// LFENCE and a chain of this many turns.
-    fn short(&self, timer: &Timer, turns: usize) -> Timed {
-        let program = timer.program(self.world, self.init, &self.turns.code(turns), 1);
-        let loops = CYCLES / 4.0 / (mean(self.cycles) * turns as f64 + FENCE);
-        Timed { program, copies: 1, loops: (loops as u64).max(1) }
+    fn build_short(&self, timer: &ProgramTimer, turns: usize) -> LoopedProgram {
+        let program = timer.build_program(self.world, self.init, &self.turns.build_fenced_code(turns), 1);
+        let loops = CALL_CYCLES / 4.0 / (mean(self.cycles) * turns as f64 + FENCE_CYCLES);
+        LoopedProgram { program, copies: 1, loops: (loops as u64).max(1) }
     }
 
     /// What turns of short chains say: whether they take less time, beyond what chance and the instrument explain.
-    pub(super) fn verdict(&self, short: &[f64]) -> Verdict {
+    pub(super) fn judge_short(&self, short: &[f64]) -> RegimeVerdict {
         let Some(difference) = welch_interval(short, self.cycles, CONFIDENCE) else {
-            return Verdict::Unclear;
+            return RegimeVerdict::Unclear;
         };
         let least = DIFFERENT_CYCLES.max(DIFFERENT_SHARE * mean(self.cycles));
         if difference.high < 0.0 && difference.value < -least {
-            Verdict::Quicker
-        } else if difference.low >= -ALIKE * least {
-            Verdict::Alike
+            RegimeVerdict::Quicker
+        } else if difference.low >= -ALIKE_FACTOR * least {
+            RegimeVerdict::Alike
         } else {
-            Verdict::Unclear
+            RegimeVerdict::Unclear
         }
     }
 }
 
 /// Whether short chains are quicker. That they are slower says nothing: their start may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RegimeVerdict {
     Quicker,
     Alike,
     Unclear,
 }
 
 /// Measures short chains.
-pub(super) struct Fenced<'a> {
-    pub(super) timer: &'a Timer<'a>,
-    pub(super) surroundings: Surroundings,
+pub(super) struct ShortChainTimer<'a> {
+    pub(super) timer: &'a ProgramTimer<'a>,
+    pub(super) surroundings: TimingSurroundings,
     pub(super) executor: &'a mut dyn Executor,
     pub(super) random: &'a mut Random,
 }
 
 /// What a chain took, by layout and length; null where a layout gave no number.
-type Curve = Vec<Vec<Option<f64>>>;
+type ChainCurve = Vec<Vec<Option<f64>>>;
 
-impl Fenced<'_> {
+impl ShortChainTimer<'_> {
     /// Core cycles of a further turn in short chains, by chain and layout: as many layouts as it takes to tell.
-    pub(super) fn screen(&mut self, chains: &[&LongChain]) -> Result<Vec<Vec<f64>>, RunError> {
+    pub(super) fn screen_chains(&mut self, chains: &[&LongChain]) -> Result<Vec<Vec<f64>>, RunError> {
         let mut slopes: Vec<Vec<f64>> = vec![Vec::new(); chains.len()];
-        for _ in 0..LOOKS {
-            let is_unclear = |at: &usize| chains[*at].verdict(&slopes[*at]) == Verdict::Unclear;
+        for _ in 0..SCREENING_TRIES {
+            let is_unclear = |at: &usize| chains[*at].judge_short(&slopes[*at]) == RegimeVerdict::Unclear;
             let unclear: Vec<usize> = (0..chains.len()).filter(is_unclear).collect();
             let some: Vec<&LongChain> = unclear.iter().map(|at| chains[*at]).collect();
-            for (at, more) in unclear.into_iter().zip(self.slopes(&some)?) {
+            for (at, more) in unclear.into_iter().zip(self.measure_slopes(&some)?) {
                 slopes[at].extend(more);
             }
         }
@@ -120,36 +120,41 @@ impl Fenced<'_> {
     }
 
     /// Core cycles of a further turn in short chains, by chain and layout.
-    fn slopes(&mut self, chains: &[&LongChain]) -> Result<Vec<Vec<f64>>, RunError> {
-        let lengths: Vec<Vec<usize>> = chains.iter().map(|chain| chain.turns.lengths(&SCREENING)).collect();
+    fn measure_slopes(&mut self, chains: &[&LongChain]) -> Result<Vec<Vec<f64>>, RunError> {
+        let lengths: Vec<Vec<usize>> =
+            chains.iter().map(|chain| chain.turns.choose_lengths(&SCREENING_LENGTHS)).collect();
         let pairs: Vec<(&LongChain, &[usize])> =
             chains.iter().copied().zip(lengths.iter().map(Vec::as_slice)).collect();
-        let curves = self.curves(&pairs, SCREENED)?;
+        let curves = self.measure_curves(&pairs, SCREENING_SIZE)?;
         let slope = |layout: &[Option<f64>], lengths: &[usize]| match layout {
             [Some(short), Some(long)] => Some((long - short) / (lengths[1] - lengths[0]) as f64),
             _ => None,
         };
-        let slopes = |(curve, lengths): (&Curve, &Vec<usize>)| {
+        let slopes = |(curve, lengths): (&ChainCurve, &Vec<usize>)| {
             curve.iter().filter_map(|layout| slope(layout, lengths)).collect()
         };
         Ok(curves.iter().zip(&lengths).map(slopes).collect())
     }
 
     /// Core cycles of chains of several lengths with the fence and the loop, by chain.
-    fn curves(&mut self, chains: &[(&LongChain, &[usize])], size: Size) -> Result<Vec<Curve>, RunError> {
-        let short = |(chain, turns): (&LongChain, &[usize])| -> Vec<Timed> {
-            turns.iter().map(|turns| chain.short(self.timer, *turns)).collect()
+    fn measure_curves(
+        &mut self,
+        chains: &[(&LongChain, &[usize])],
+        size: TimingSize,
+    ) -> Result<Vec<ChainCurve>, RunError> {
+        let short = |(chain, turns): (&LongChain, &[usize])| -> Vec<LoopedProgram> {
+            turns.iter().map(|turns| chain.build_short(self.timer, *turns)).collect()
         };
-        let programs: Vec<Timed> = chains.iter().flat_map(|chain| short(*chain)).collect();
+        let programs: Vec<LoopedProgram> = chains.iter().flat_map(|chain| short(*chain)).collect();
         if programs.is_empty() {
             return Ok(Vec::new());
         }
-        let timings = self.timer.time(self.executor, &programs, size, self.surroundings, self.random)?;
-        let mut curves = vec![Curve::new(); chains.len()];
+        let timings = self.timer.time_programs(self.executor, &programs, size, self.surroundings, self.random)?;
+        let mut curves = vec![ChainCurve::new(); chains.len()];
         for layout in &timings {
             // An iteration ends where the next one's fence is: the cost is proportional to their number by itself.
             let mut each = layout.iter().map(|timing| {
-                let cycles = about(timing);
+                let cycles = layout_cost(timing);
                 (!timing.cycles.is_empty() && cycles > 0.0).then_some(cycles)
             });
             for ((_, lengths), curve) in chains.iter().zip(&mut curves) {
@@ -161,46 +166,46 @@ impl Fenced<'_> {
 }
 
 /// Looks for chains of which short ones take less time, and adds what they took to their readings.
-pub(super) fn look(
-    timer: &Timer,
+pub(super) fn measure_regimes(
+    timer: &ProgramTimer,
     plan: &FormPlan,
     executor: &mut dyn Executor,
     readings: &mut [ProgramReading],
     random: &mut Random,
 ) -> Result<(), RunError> {
-    let mut fenced = Fenced { timer, surroundings: plan.surroundings, executor, random };
+    let mut fenced = ShortChainTimer { timer, surroundings: plan.surroundings, executor, random };
     let cycles: Vec<Vec<f64>> = readings.iter().map(|reading| reading.cycles.clone()).collect();
-    let chain = |index: usize| Some((index, long_chain(plan, index, &cycles[index])?));
+    let chain = |index: usize| Some((index, find_long_chain(plan, index, &cycles[index])?));
     let mut open: Vec<(usize, LongChain)> = (0..plan.experiments.len()).filter_map(chain).collect();
-    for _ in 0..TIMES {
+    for _ in 0..CONFIRMATIONS {
         let chains: Vec<&LongChain> = open.iter().map(|(_, chain)| chain).collect();
-        let mut slopes = fenced.screen(&chains)?.into_iter();
+        let mut slopes = fenced.screen_chains(&chains)?.into_iter();
         open.retain(|(index, chain)| {
             let slopes = slopes.next().unwrap_or_default();
             let reading = readings[*index].regimes.get_or_insert_default();
             reading.instructions = chain.turns.each as u32;
             reading.short.extend(&slopes);
-            chain.verdict(&slopes) == Verdict::Quicker
+            chain.judge_short(&slopes) == RegimeVerdict::Quicker
         });
     }
     for (index, chain) in &open {
-        let lengths = chain.turns.lengths(&LENGTHS);
+        let lengths = chain.turns.choose_lengths(&CURVE_LENGTHS);
         let reading = readings[*index].regimes.get_or_insert_default();
         reading.turns = lengths.iter().map(|turns| *turns as u32).collect();
-        reading.curve = fenced.curves(&[(chain, &lengths)], DRAWN)?.remove(0);
+        reading.curve = fenced.measure_curves(&[(chain, &lengths)], CURVE_SIZE)?.remove(0);
     }
     Ok(())
 }
 
 /// The chain of an experiment, where short ones can be measured.
-fn long_chain<'a>(plan: &'a FormPlan, index: usize, cycles: &'a [f64]) -> Option<LongChain<'a>> {
-    let Experiment { meaning, period, copies, init, world, .. } = &plan.experiments[index];
-    let is_chain = matches!(meaning, Meaning::Latency { ports: Some(_), .. });
-    let stores = plan.is_through_memory(index) || plan.anatomy.writes(Place::Memory);
+fn find_long_chain<'a>(plan: &'a FormPlan, index: usize, cycles: &'a [f64]) -> Option<LongChain<'a>> {
+    let FormExperiment { meaning, period, copies, init, world, .. } = &plan.experiments[index];
+    let is_chain = matches!(meaning, ExperimentMeaning::Latency { ports: Some(_), .. });
+    let stores = plan.is_through_memory(index) || plan.anatomy.writes_place(OperandPlace::Memory);
     if !is_chain || stores || plan.surroundings.emptied || cycles.len() < 2 {
         return None;
     }
-    let chain = LongChain { turns: Turns::of(period, *copies)?, init, world: *world, cycles };
-    let range = LEAST..=SLOW * chain.turns.each as f64;
+    let chain = LongChain { turns: ChainTurns::from_period(period, *copies)?, init, world: *world, cycles };
+    let range = TURN_LEAST..=SLOW_CYCLES * chain.turns.each as f64;
     range.contains(&mean(cycles)).then_some(chain)
 }

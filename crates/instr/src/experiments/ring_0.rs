@@ -5,37 +5,37 @@
 //! have no program that is refused, as a test of all of them tells.
 
 use super::form_plan::FormPlan;
-use crate::forms::operands::Anatomy;
-use crate::forms::privileged::{against, is_branch, is_measured, is_privileged};
-use crate::forms::skip::{Skip, reason_with};
+use crate::forms::form_anatomy::FormAnatomy;
+use crate::forms::privileged::{check_ring_0, is_branch, is_privileged, is_user_restricted};
+use crate::forms::skip::{SkipReason, join_reason};
 use cyclescope_core::error::RunError;
-use cyclescope_exec::kernel::refused::Reason;
+use cyclescope_exec::kernel::refusal::RefusalReason;
 
 /// Vectors of #UD and #GP: what a processor raises that lacks an instruction, or what it names.
-const ABSENT: [u8; 2] = [6, 13];
+const ABSENT_VECTORS: [u8; 2] = [6, 13];
 
 /// Leaves only programs that may run to a form of which some may not; why it is skipped where there is none.
-pub fn restrict(plan: &mut FormPlan) -> Option<Skip> {
+pub fn restrict_plan(plan: &mut FormPlan) -> Option<SkipReason> {
     let sample = &plan.anatomy.sample;
     if !is_privileged(sample) && !is_branch(sample) {
         return None;
     }
-    let reason = plan.keep(|one| against(&one.init, &one.period, one.repeats(usize::MAX)));
-    reason.map(Skip::RefusedInRing0)
+    let reason = plan.drop_refused(|one| check_ring_0(&one.init, &one.period, one.count_repeats(usize::MAX)));
+    reason.map(SkipReason::RefusedInRing0)
 }
 
 /// Why a form is skipped whose programs ended so; none where that is a failure. What needs ring 0 may be absent from
 /// a processor, or a counter or register that it names, without a feature bit that tells.
-pub(crate) fn skipped(anatomy: &Anatomy, error: &RunError) -> Option<String> {
+pub(crate) fn explain_skip(anatomy: &FormAnatomy, error: &RunError) -> Option<String> {
     let sample = &anatomy.sample;
     match error {
         RunError::Refused { why, .. } => {
-            Some(reason_with(Skip::RefusedInRing0(Reason::Unlisted).code(), why))
+            Some(join_reason(SkipReason::RefusedInRing0(RefusalReason::Unlisted).code(), why))
         }
         RunError::Exception { vector, name, .. }
-            if ABSENT.contains(vector) && (is_privileged(sample) || is_measured(sample.mnemonic())) =>
+            if ABSENT_VECTORS.contains(vector) && (is_privileged(sample) || is_user_restricted(sample.mnemonic())) =>
         {
-            Some(reason_with(Skip::RaisesException.code(), name))
+            Some(join_reason(SkipReason::RaisesException.code(), name))
         }
         _ => None,
     }
@@ -44,37 +44,37 @@ pub(crate) fn skipped(anatomy: &Anatomy, error: &RunError) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::experiment::Meaning;
-    use crate::forms::privileged::refusal;
-    use crate::forms::wanted::WantedForm;
+    use crate::experiments::experiment::ExperimentMeaning;
+    use crate::forms::privileged::find_refusal;
+    use crate::forms::target_form::TargetForm;
     use cyclescope_code::asm::forms;
-    use cyclescope_core::machine::cpu::Cpu;
-    use cyclescope_core::machine::fact::{Fact, Files};
-    use cyclescope_core::machine::features::{Enabled, Features};
-    use cyclescope_core::machine::leaves::Leaves;
+    use cyclescope_core::machine::cpuid_leaves::CpuidLeaves;
+    use cyclescope_core::machine::fact::{Fact, SystemFiles};
+    use cyclescope_core::machine::features::{CpuFeatures, SystemSupport};
+    use cyclescope_core::machine::processor::Processor;
     use iced_x86::Code;
 
-    fn anatomy(code: Code) -> Anatomy {
-        let form = forms::all().find(|form| form.code == code).expect("there is one");
-        Anatomy::of(form).expect("it has an instance")
+    fn anatomy(code: Code) -> FormAnatomy {
+        let form = forms::all_forms().find(|form| form.code == code).expect("there is one");
+        FormAnatomy::from_form(form).expect("it has an instance")
     }
 
     fn plan(code: Code) -> FormPlan {
         let anatomy = anatomy(code);
-        let wanted = WantedForm::from(anatomy.form);
-        let leaves = Leaves::from_table(&[]);
-        let cpu = Cpu::detect(&leaves, &Files::below("/nowhere"));
+        let wanted = TargetForm::from(anatomy.form);
+        let leaves = CpuidLeaves::from_table(&[]);
+        let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nowhere"));
         let features =
-            Features::from_leaves(&leaves, &cpu, Enabled::default(), Fact::unknown("of no machine"));
+            CpuFeatures::from_leaves(&leaves, &cpu, SystemSupport::default(), Fact::unknown("of no machine"));
         FormPlan::new(anatomy, &features, &wanted)
     }
 
     fn variants(plan: &FormPlan) -> Vec<&str> {
-        let variant = |one: &Meaning| matches!(one, Meaning::Throughput { variant: Some(_), .. });
+        let variant = |one: &ExperimentMeaning| matches!(one, ExperimentMeaning::Throughput { variant: Some(_), .. });
         let special = plan.experiments.iter().filter(|one| variant(&one.meaning));
         special
             .filter_map(|one| match &one.meaning {
-                Meaning::Throughput { variant, .. } => variant.as_deref(),
+                ExperimentMeaning::Throughput { variant, .. } => variant.as_deref(),
                 _ => None,
             })
             .collect()
@@ -83,11 +83,11 @@ mod tests {
     #[test]
     fn what_is_written_to_a_control_register_was_read_from_it() {
         let mut writes = plan(Code::Mov_cr_r64);
-        assert_eq!((restrict(&mut writes), variants(&writes)), (None, vec!["cr2", "cr8"]));
+        assert_eq!((restrict_plan(&mut writes), variants(&writes)), (None, vec!["cr2", "cr8"]));
         let mut reads = plan(Code::Mov_r64_cr);
-        assert_eq!((restrict(&mut reads), variants(&reads)), (None, vec!["cr2", "cr3", "cr4", "cr8"]));
+        assert_eq!((restrict_plan(&mut reads), variants(&reads)), (None, vec!["cr2", "cr3", "cr4", "cr8"]));
         let mut debug = plan(Code::Mov_dr_r64);
-        assert_eq!((restrict(&mut debug), variants(&debug)), (None, vec!["dr1", "dr2", "dr3", "dr6"]));
+        assert_eq!((restrict_plan(&mut debug), variants(&debug)), (None, vec!["dr1", "dr2", "dr3", "dr6"]));
     }
 
     #[test]
@@ -110,15 +110,15 @@ mod tests {
             instruction: None,
         };
         let absent = Some("raises_exception: #GP (general protection)".to_string());
-        assert_eq!(skipped(&anatomy(Code::Rdmsr), &raised(13)), absent);
-        assert_eq!(skipped(&anatomy(Code::Rdpmc), &raised(13)), absent);
-        assert_eq!(skipped(&anatomy(Code::Rdmsr), &raised(14)), None);
-        assert_eq!(skipped(&anatomy(Code::Add_r64_rm64), &raised(13)), None);
+        assert_eq!(explain_skip(&anatomy(Code::Rdmsr), &raised(13)), absent);
+        assert_eq!(explain_skip(&anatomy(Code::Rdpmc), &raised(13)), absent);
+        assert_eq!(explain_skip(&anatomy(Code::Rdmsr), &raised(14)), None);
+        assert_eq!(explain_skip(&anatomy(Code::Add_r64_rm64), &raised(13)), None);
     }
 
     #[test]
     fn what_is_refused_says_why() {
-        let text = |code| refusal(&anatomy(code)).map(|reason| Skip::RefusedInRing0(reason).reason());
+        let text = |code| find_refusal(&anatomy(code)).map(|reason| SkipReason::RefusedInRing0(reason).describe());
         assert_eq!(text(Code::Hlt).unwrap(), "refused_in_ring_0: it can stop the processor for good");
         assert_eq!(text(Code::Add_r64_rm64), None);
         assert_eq!(text(Code::Xsetbv), None);

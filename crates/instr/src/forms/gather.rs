@@ -3,46 +3,46 @@
 //! An instance clears its mask as it goes, so each is given a new one: by VPCMPEQD of a register with itself where the
 //! mask is a vector, by KXNORW where it is a mask register. That takes room of its own; recipes say so.
 
-use super::operands::{Anatomy, Assignment, Place, Slot};
-use cyclescope_code::asm::registers::numbered;
+use super::form_anatomy::{FormAnatomy, OperandPlace, RegisterAssignment, RegisterSlot};
+use cyclescope_code::asm::registers::nth_register_like;
 use cyclescope_core::random::Random;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 /// Where the indices point that are not all zero, by name.
-pub(crate) const PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
+pub(crate) const INDEX_PATTERNS: [&str; 3] = ["contiguous indices", "strided indices", "random indices"];
 
 /// Bytes between strided elements, and the bytes that random ones lie in: few enough for any first-level cache.
-const STRIDE: usize = 64;
-const SPREAD: usize = 8192;
+const INDEX_STRIDE: usize = 64;
+const RANDOM_SPREAD: usize = 8192;
 /// Where indices are written to, beside the base register: no element lies there.
-const ASIDE: i64 = 16384;
+const INDEX_OFFSET: i64 = 16384;
 
 /// Whether the form has a vector of indices.
-pub(crate) fn is_gather(anatomy: &Anatomy) -> bool {
+pub(crate) fn is_gather(anatomy: &FormAnatomy) -> bool {
     anatomy.sample.is_vsib()
 }
 
 /// The slot of the mask of a form that has a vector of indices.
-fn mask(anatomy: &Anatomy) -> Option<Slot> {
-    let vector = |slot: &Slot| matches!(slot, Slot::Operand(operand) if *operand > 0);
+fn mask_slot(anatomy: &FormAnatomy) -> Option<RegisterSlot> {
+    let vector = |slot: &RegisterSlot| matches!(slot, RegisterSlot::Operand(operand) if *operand > 0);
     let slots = anatomy.slots();
-    let written = |slot: &&Slot| anatomy.writes(Place::Slot(**slot));
+    let written = |slot: &&RegisterSlot| anatomy.writes_place(OperandPlace::Slot(**slot));
     slots
         .iter()
-        .find(|slot| **slot == Slot::Mask)
+        .find(|slot| **slot == RegisterSlot::Mask)
         .or_else(|| slots.iter().filter(|slot| vector(slot)).find(written))
         .copied()
 }
 
 /// Whether a port is the mask.
-pub(crate) fn is_mask(anatomy: &Anatomy, place: Place) -> bool {
-    is_gather(anatomy) && mask(anatomy).is_some_and(|slot| place == Place::Slot(slot))
+pub(crate) fn is_mask(anatomy: &FormAnatomy, place: OperandPlace) -> bool {
+    is_gather(anatomy) && mask_slot(anatomy).is_some_and(|slot| place == OperandPlace::Slot(slot))
 }
 
 /// What gives an instance its mask.
-pub(crate) fn restore(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
-    let slot = mask(anatomy).filter(|_| is_gather(anatomy))?;
-    let register = numbered(anatomy.register(slot), u32::from(assignment.get(slot)?))?;
+pub(crate) fn restore_mask(anatomy: &FormAnatomy, assignment: &RegisterAssignment) -> Option<Instruction> {
+    let slot = mask_slot(anatomy).filter(|_| is_gather(anatomy))?;
+    let register = nth_register_like(anatomy.slot_register(slot), u32::from(assignment.get(slot)?))?;
     let code = match register {
         r if r.is_k() => Code::VEX_Kxnorw_kr_kr_kr,
         r if r.is_ymm() => Code::VEX_Vpcmpeqd_ymm_ymm_ymmm256,
@@ -52,8 +52,8 @@ pub(crate) fn restore(anatomy: &Anatomy, assignment: &Assignment) -> Option<Inst
 }
 
 /// Sets all indices to zero.
-pub(crate) fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruction> {
-    let number = u32::from(assignment.get(Slot::Index).filter(|_| is_gather(anatomy))?);
+pub(crate) fn zero_indices(anatomy: &FormAnatomy, assignment: &RegisterAssignment) -> Option<Instruction> {
+    let number = u32::from(assignment.get(RegisterSlot::Index).filter(|_| is_gather(anatomy))?);
     let (register, code) = match number {
         0..16 => (Register::XMM0 + number, Code::VEX_Vpxor_xmm_xmm_xmmm128),
         _ => (Register::ZMM0 + number, Code::EVEX_Vpxord_zmm_k1z_zmm_zmmm512b32),
@@ -61,21 +61,21 @@ pub(crate) fn init(anatomy: &Anatomy, assignment: &Assignment) -> Option<Instruc
     Instruction::with3(code, register, register, register).ok()
 }
 
-/// Code that gives the indices of an instance one of the [`PATTERNS`].
-pub(crate) fn pattern(anatomy: &Anatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
+/// Code that gives the indices of an instance one of the [`INDEX_PATTERNS`].
+pub(crate) fn write_indices(anatomy: &FormAnatomy, instance: &Instruction, name: &str) -> Option<Vec<Instruction>> {
     let index = instance.memory_index();
-    let bytes = if anatomy.form.operands().contains("vm64") { 8 } else { 4 };
+    let bytes = if anatomy.form.describe_operands().contains("vm64") { 8 } else { 4 };
     let element = anatomy.sample.memory_size().element_size().max(anatomy.sample.memory_size().size().min(8));
     let mut random = Random::new(1);
     let offset = |at: usize, random: &mut Random| match name {
         "contiguous indices" => at * element,
-        "strided indices" => at * STRIDE,
-        _ => random.below(SPREAD / element) * element,
+        "strided indices" => at * INDEX_STRIDE,
+        _ => random.below(RANDOM_SPREAD / element) * element,
     };
     let base = instance.memory_base();
     let mut code = Vec::new();
     for at in 0..index.size() / bytes {
-        let place = MemoryOperand::with_base_displ(base, ASIDE + (at * bytes) as i64);
+        let place = MemoryOperand::with_base_displ(base, INDEX_OFFSET + (at * bytes) as i64);
         let mov = if bytes == 8 { Code::Mov_rm64_imm32 } else { Code::Mov_rm32_imm32 };
         code.push(Instruction::with2(mov, place, offset(at, &mut random) as i32).ok()?);
     }
@@ -86,6 +86,6 @@ pub(crate) fn pattern(anatomy: &Anatomy, instance: &Instruction, name: &str) -> 
         (_, _, 0..16) => Code::VEX_Vmovups_xmm_xmmm128,
         _ => Code::EVEX_Vmovups_xmm_k1z_xmmm128,
     };
-    code.push(Instruction::with2(load, index, MemoryOperand::with_base_displ(base, ASIDE)).ok()?);
+    code.push(Instruction::with2(load, index, MemoryOperand::with_base_displ(base, INDEX_OFFSET)).ok()?);
     Some(code)
 }

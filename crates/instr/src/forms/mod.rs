@@ -1,11 +1,11 @@
 //! Instruction forms taken apart: their operands, what each needs to run, and which are skipped; and sequences.
 
-pub mod constants;
+pub mod encoded_constant;
+pub mod form_anatomy;
 pub(crate) mod gather;
-mod meaning;
-pub mod operands;
+mod immediate_meaning;
+pub mod instruction_sequence;
+pub(crate) mod instruction_setting;
 pub(crate) mod privileged;
-pub mod sequence;
-pub(crate) mod settings;
 pub mod skip;
-pub mod wanted;
+pub mod target_form;

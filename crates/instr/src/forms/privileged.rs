@@ -1,17 +1,17 @@
 //! Which instructions need ring 0, and which ring 0 refuses.
 
-use super::operands::{Anatomy, encode};
-use super::settings;
+use super::form_anatomy::{FormAnatomy, encode_instructions};
+use super::instruction_setting;
 use cyclescope_code::asm;
-use cyclescope_exec::kernel::refused::{Judged, Reason, Rules, judge};
+use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalReason, RefusalRules, judge_code};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 /// What user mode may not do, or only if the system lets it, and ring 0 always may.
-const MEASURED: [Mnemonic; 6] =
+const USER_RESTRICTED: [Mnemonic; 6] =
     [Mnemonic::Sgdt, Mnemonic::Sidt, Mnemonic::Sldt, Mnemonic::Smsw, Mnemonic::Str, Mnemonic::Rdpmc];
 
 /// Enough copies for all that a program's first ones change.
-const COPIES: usize = 4;
+const CHECKED_COPIES: usize = 4;
 
 /// Whether an instruction runs in ring 0 only.
 pub(crate) fn is_privileged(sample: &Instruction) -> bool {
@@ -22,25 +22,25 @@ pub(crate) fn is_privileged(sample: &Instruction) -> bool {
 }
 
 /// Whether it is skipped in user mode, and not in ring 0, though it is not privileged.
-pub(crate) fn is_measured(mnemonic: Mnemonic) -> bool {
-    MEASURED.contains(&mnemonic)
+pub(crate) fn is_user_restricted(mnemonic: Mnemonic) -> bool {
+    USER_RESTRICTED.contains(&mnemonic)
 }
 
 /// Why ring 0 refuses an instance of a form; none where it runs.
-pub(crate) fn refusal(anatomy: &Anatomy) -> Option<Reason> {
+pub(crate) fn find_refusal(anatomy: &FormAnatomy) -> Option<RefusalReason> {
     // Where a branch leads is its program's affair.
     if is_branch(&anatomy.sample) {
         return None;
     }
-    let init = asm::parse(settings::of(anatomy.code()).init).ok()?;
-    let snippet = encode(&[anatomy.sample])?;
-    against(init.bytes(), &snippet, COPIES)
+    let init = asm::parse_assembly(instruction_setting::find_setting(anatomy.code()).init).ok()?;
+    let snippet = encode_instructions(&[anatomy.sample])?;
+    check_ring_0(init.bytes(), &snippet, CHECKED_COPIES)
 }
 
 /// Why ring 0 refuses `copies` copies of a snippet; none where they run.
-pub(crate) fn against(init: &[u8], snippet: &[u8], copies: usize) -> Option<Reason> {
-    let judged = Judged { init, snippet, copies, looped: true, following: &[] };
-    judge(judged, Rules::default()).err().map(|refusal| refusal.reason)
+pub(crate) fn check_ring_0(init: &[u8], snippet: &[u8], copies: usize) -> Option<RefusalReason> {
+    let judged = JudgedCode { init, snippet, copies, looped: true, following: &[] };
+    judge_code(judged, RefusalRules::default()).err().map(|refusal| refusal.reason)
 }
 
 /// Whether control goes on elsewhere, near.

@@ -1,13 +1,13 @@
 //! Why a row says what it says: every program that was timed, what came out, and which one was taken.
 
-use super::analysis::{Analysis, LEAST};
-use super::constants;
-use super::memory::RENAMED;
-use super::row::{Bound, Latency, Row};
+use super::constant_variants;
+use super::instr_row::{InstrRow, LatencyBound, OperandLatency};
+use super::memory_links::RENAMED;
+use super::row_analysis::{CYCLE_LEAST, RowAnalysis};
 use crate::bodies::links::Link;
-use crate::experiments::experiment::{Experiment, Meaning, Way};
+use crate::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
 use crate::experiments::form_plan::FormPlan;
-use crate::experiments::gauge::Gauge;
+use crate::experiments::link_costs::LinkCosts;
 use crate::experiments::modes;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
@@ -32,7 +32,7 @@ pub struct LinkCost {
 
 /// One pass over the layouts of a program, in core cycles an instance, links included.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
+pub struct PassSpread {
     /// Layouts with a figure.
     pub layouts: usize,
     /// The lowest figure.
@@ -45,7 +45,7 @@ pub struct Spread {
 
 /// A short chain behind a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Length {
+pub struct ShortChainCost {
     /// Its instructions.
     pub instructions: u32,
     /// Core cycles with the fence and the loop, in the median of layouts and passes.
@@ -54,7 +54,7 @@ pub struct Length {
 
 /// One program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trial {
+pub struct ProgramTrial {
     /// `throughput`, `latency` or `false_dependency`.
     pub question: &'static str,
     /// The program in words.
@@ -74,13 +74,13 @@ pub struct Trial {
     /// The links in the chain.
     pub links: Vec<LinkCost>,
     /// What came out, by pass.
-    pub passes: Vec<Spread>,
+    pub passes: Vec<PassSpread>,
     /// Layouts that were left out because the cost was not proportional to the number of instances.
     pub bent: u32,
     /// Layouts without a round to go by: the clock moved, the ruler was slow, or wide units slept.
     pub void: u32,
     /// Short chains behind a fence, by length, where a turn of them takes another time.
-    pub curve: Vec<Length>,
+    pub curve: Vec<ShortChainCost>,
     /// The estimate, links subtracted; null where there is none.
     pub cost: Option<f64>,
     /// Whether the row's number comes from here.
@@ -91,90 +91,94 @@ pub struct Trial {
 
 /// Explains a row: a trial for each experiment, in the order of the plan, and after them those of other constants.
 /// `passes` are the readings of each pass.
-pub fn explain(
-    row: &Row,
+pub fn explain_row(
+    row: &InstrRow,
     plan: &FormPlan,
-    gauge: &Gauge,
+    gauge: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
-) -> Vec<Trial> {
-    let mut trials = usual(row, plan, gauge, passes, confidence);
-    trials.extend(other_constants(row, plan, gauge, passes, confidence));
+) -> Vec<ProgramTrial> {
+    let mut trials = explain_usual(row, plan, gauge, passes, confidence);
+    trials.extend(explain_constants(row, plan, gauge, passes, confidence));
     trials
 }
 
 /// What was timed with the plan's own constant.
-fn usual(
-    row: &Row,
+fn explain_usual(
+    row: &InstrRow,
     plan: &FormPlan,
-    gauge: &Gauge,
+    gauge: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
-) -> Vec<Trial> {
-    let explained = Explained { row, plan, gauge, confidence };
-    let best = best_rate(row, plan, passes, confidence);
+) -> Vec<ProgramTrial> {
+    let explained = RowExplainer { row, plan, gauge, confidence };
+    let best = find_best_rate(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
         let layouts: Vec<Vec<f64>> = readings.iter().map(|reading| reading.cycles.clone()).collect();
         let (values, meaning) = match &experiment.meaning {
-            Meaning::Operands { values, of } => (Some(values.clone()), &**of),
+            ExperimentMeaning::Operands { values, of } => (Some(values.clone()), &**of),
             meaning => (None, meaning),
         };
-        let (trial, raw) = timed(experiment, &layouts, confidence);
+        let (trial, raw) = build_trial(experiment, &layouts, confidence);
         let left_out = |of: fn(&ProgramReading) -> u32| readings.iter().map(|reading| of(reading)).sum();
         let trial =
-            Trial { bent: left_out(|reading| reading.bent), void: left_out(|reading| reading.void), ..trial };
+            ProgramTrial { bent: left_out(|reading| reading.bent), void: left_out(|reading| reading.void), ..trial };
         match meaning {
-            Meaning::Throughput { recipe, variant, .. } => {
+            ExperimentMeaning::Throughput { recipe, variant, .. } => {
                 let variant = values.or_else(|| variant.clone());
                 let first_look = readings.iter().filter_map(|reading| reading.first_look).next();
-                let trial = Trial { recipe: recipe.clone(), cost: raw, variant, ..trial };
-                trials.push(rated(trial, best == Some(index), first_look));
+                let trial = ProgramTrial { recipe: recipe.clone(), cost: raw, variant, ..trial };
+                trials.push(explain_rate(trial, best == Some(index), first_look));
             }
-            Meaning::Latency { .. } => {
-                let trial = Trial { curve: curve(&readings), ..trial };
-                trials.push(explained.chained(trial, meaning, values, raw));
-                trials.extend(explained.again(index, &readings));
+            ExperimentMeaning::Latency { .. } => {
+                let trial = ProgramTrial { curve: summarize_curve(&readings), ..trial };
+                trials.push(explained.explain_chain(trial, meaning, values, raw));
+                trials.extend(explained.explain_variations(index, &readings));
             }
-            Meaning::SameDestination { to } => trials.push(false_dependency(trial, row, to, raw)),
-            Meaning::Operands { .. } => trials.push(trial),
+            ExperimentMeaning::SameDestination { to } => trials.push(explain_false_dependency(trial, row, to, raw)),
+            ExperimentMeaning::Operands { .. } => trials.push(trial),
         }
     }
     trials
 }
 
 /// A row, and what its numbers come from.
-struct Explained<'a> {
-    row: &'a Row,
+struct RowExplainer<'a> {
+    row: &'a InstrRow,
     plan: &'a FormPlan,
-    gauge: &'a Gauge,
+    gauge: &'a LinkCosts,
     confidence: f64,
 }
 
-impl Explained<'_> {
+impl RowExplainer<'_> {
     /// The other ways in which the chain of an experiment was measured.
-    fn again(&self, index: usize, readings: &[&ProgramReading]) -> Vec<Trial> {
-        let ways: BTreeSet<Way> =
+    fn explain_variations(&self, index: usize, readings: &[&ProgramReading]) -> Vec<ProgramTrial> {
+        let ways: BTreeSet<ChainVariation> =
             readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
-        let one = |way: Way| {
-            let experiment = self.plan.again(index, way)?;
-            let of = |reading: &&ProgramReading| {
-                Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone())
-            };
+        let one = |way: ChainVariation| {
+            let experiment = self.plan.vary_chain(index, way)?;
+            let of = |reading: &&ProgramReading| Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone());
             let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
-            let (trial, raw) = timed(&experiment, &layouts, self.confidence);
-            Some(self.chained(trial, &experiment.meaning, None, raw))
+            let (trial, raw) = build_trial(&experiment, &layouts, self.confidence);
+            Some(self.explain_chain(trial, &experiment.meaning, None, raw))
         };
         ways.into_iter().filter_map(one).collect()
     }
 
     /// A trial of a latency; `values` are the operands' values in words where they are special.
-    fn chained(&self, trial: Trial, meaning: &Meaning, values: Option<String>, raw: Option<f64>) -> Trial {
+    fn explain_chain(
+        &self,
+        trial: ProgramTrial,
+        meaning: &ExperimentMeaning,
+        values: Option<String>,
+        raw: Option<f64>,
+    ) -> ProgramTrial {
         let (row, gauge) = (self.row, self.gauge);
-        let Meaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
+        let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
         let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
-        let mut trial = Trial { question: "latency", from, to, variant, assembly: text(turn), ..trial };
+        let mut trial = ProgramTrial { question: "latency", from, to, variant, assembly: disassemble(turn), ..trial };
         let one = |link: &Link| {
             let cost = gauge.sum(&[*link]);
             LinkCost {
@@ -192,7 +196,7 @@ impl Explained<'_> {
         let sum = gauge.sum(links);
         trial.cost = raw.zip(sum).map(|(raw, sum)| raw - sum.cycles);
         let assembly = trial.assembly.replace('\n', "; ");
-        let is_ours = |latency: &&Latency| {
+        let is_ours = |latency: &&OperandLatency| {
             let chain = latency.chain.strip_prefix(&assembly);
             Some(&latency.from) == trial.from.as_ref()
                 && Some(&latency.to) == trial.to.as_ref()
@@ -200,24 +204,23 @@ impl Explained<'_> {
                 && chain.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ["))
         };
         let ours = row.latency.iter().find(is_ours);
-        let known = row.latency.iter().any(|latency| {
-            (Some(&latency.from), Some(&latency.to)) == (trial.from.as_ref(), trial.to.as_ref())
-        });
+        let known = row
+            .latency
+            .iter()
+            .any(|latency| (Some(&latency.from), Some(&latency.to)) == (trial.from.as_ref(), trial.to.as_ref()));
         if let Some(latency) = ours {
             (trial.cost, trial.variant) = (latency.cost.value, latency.variant.clone());
         }
         trial.taken = ours.is_some();
         trial.why = match (ours, raw, sum) {
-            (Some(latency), ..) => bound(latency, &trial, row),
+            (Some(latency), ..) => explain_bound(latency, &trial, row),
             (None, None, _) => "no layout gave a number".to_string(),
             (None, _, None) => "what a link costs is not known".to_string(),
             (None, ..) if !known => {
-                "faster than its links: no instance waits for this operand, so that there is no latency"
-                    .to_string()
+                "faster than its links: no instance waits for this operand, so that there is no latency".to_string()
             }
             (None, ..) => {
-                "another chain between the same operands says more: its links are certain, or it is faster"
-                    .to_string()
+                "another chain between the same operands says more: its links are certain, or it is faster".to_string()
             }
         };
         trial
@@ -225,23 +228,23 @@ impl Explained<'_> {
 }
 
 /// A trial with what its layouts took, by pass, and the estimate of that.
-fn timed(experiment: &Experiment, layouts: &[Vec<f64>], confidence: f64) -> (Trial, Option<f64>) {
-    let estimate = if experiment.meaning.is_rate() { modes::lowest } else { modes::usual };
+fn build_trial(experiment: &FormExperiment, layouts: &[Vec<f64>], confidence: f64) -> (ProgramTrial, Option<f64>) {
+    let estimate = if experiment.meaning.is_rate() { modes::estimate_lowest } else { modes::estimate_usual };
     let raw = estimate(&layouts.concat(), confidence).map(|estimate| estimate.cost.value);
-    let passes = layouts.iter().filter_map(|cycles| spread(cycles)).collect();
-    (Trial { passes, ..empty(experiment) }, raw)
+    let passes = layouts.iter().filter_map(|cycles| find_spread(cycles)).collect();
+    (ProgramTrial { passes, ..empty_trial(experiment) }, raw)
 }
 
-fn empty(experiment: &Experiment) -> Trial {
-    Trial {
+fn empty_trial(experiment: &FormExperiment) -> ProgramTrial {
+    ProgramTrial {
         question: "throughput",
         recipe: String::new(),
         from: None,
         to: None,
         variant: None,
-        assembly: text(&experiment.period),
-        init: text(&experiment.init),
-        copies: experiment.repeats(usize::MAX) * experiment.copies,
+        assembly: disassemble(&experiment.period),
+        init: disassemble(&experiment.init),
+        copies: experiment.count_repeats(usize::MAX) * experiment.copies,
         links: Vec::new(),
         passes: Vec::new(),
         bent: 0,
@@ -253,19 +256,19 @@ fn empty(experiment: &Experiment) -> Trial {
     }
 }
 
-fn text(code: &[u8]) -> String {
+fn disassemble(code: &[u8]) -> String {
     Listing::from_bytes(code).text()
 }
 
-fn spread(cycles: &[f64]) -> Option<Spread> {
+fn find_spread(cycles: &[f64]) -> Option<PassSpread> {
     let mut known: Vec<f64> = cycles.iter().copied().filter(|cycles| cycles.is_finite()).collect();
     known.sort_by(f64::total_cmp);
     let (min, max) = (*known.first()?, *known.last()?);
-    Some(Spread { layouts: known.len(), min, median: median(&mut known), max })
+    Some(PassSpread { layouts: known.len(), min, median: median(&mut known), max })
 }
 
 /// What short chains took, of all passes that looked.
-fn curve(readings: &[&ProgramReading]) -> Vec<Length> {
+fn summarize_curve(readings: &[&ProgramReading]) -> Vec<ShortChainCost> {
     let curves: Vec<&RegimeReading> =
         readings.iter().filter_map(|one| one.regimes.as_ref()).filter(|one| !one.turns.is_empty()).collect();
     let Some(first) = curves.first() else { return Vec::new() };
@@ -273,29 +276,29 @@ fn curve(readings: &[&ProgramReading]) -> Vec<Length> {
     let length = |(at, turns): (usize, &u32)| {
         let mut cycles: Vec<f64> = layouts().filter_map(|layout| *layout.get(at)?).collect();
         let instructions = turns * first.instructions;
-        (!cycles.is_empty()).then(|| Length { instructions, cycles: median(&mut cycles) })
+        (!cycles.is_empty()).then(|| ShortChainCost { instructions, cycles: median(&mut cycles) })
     };
     first.turns.iter().enumerate().filter_map(length).collect()
 }
 
 /// The same of the constants that may matter: what was timed with each, and whether it is a variant of the row.
-fn other_constants(
-    row: &Row,
+fn explain_constants(
+    row: &InstrRow,
     plan: &FormPlan,
-    gauge: &Gauge,
+    gauge: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
-) -> Vec<Trial> {
+) -> Vec<ProgramTrial> {
     let mut trials = Vec::new();
-    for tried in constants::tried(plan, passes) {
-        let analysis = Analysis { plan: &tried.plan, gauge, confidence, slot: gauge.slot() };
-        let alone = analysis.plainly(row, &tried.passes);
+    for tried in constant_variants::collect_tried(plan, passes) {
+        let analysis = RowAnalysis { plan: &tried.plan, gauge, confidence, nop_cycles: gauge.nop_cycles() };
+        let alone = analysis.analyze_headlines(row, &tried.passes);
         let name = tried.constant.to_string();
         let rate = row.throughput.iter().flat_map(|throughput| &throughput.variants);
         let rated = rate.into_iter().any(|variant| variant.variant == name);
-        for trial in usual(&alone, &tried.plan, gauge, &tried.passes, confidence) {
+        for trial in explain_usual(&alone, &tried.plan, gauge, &tried.passes, confidence) {
             let ends = (trial.from.as_ref(), trial.to.as_ref());
-            let is_it = |latency: &&Latency| {
+            let is_it = |latency: &&OperandLatency| {
                 latency.variant.as_ref() == Some(&name) && (Some(&latency.from), Some(&latency.to)) == ends
             };
             let shown = match trial.question {
@@ -307,25 +310,22 @@ fn other_constants(
                 _ => trial.why,
             };
             let variant = std::iter::once(name.clone()).chain(trial.variant).collect::<Vec<_>>().join(", ");
-            trials.push(Trial { variant: Some(variant), taken: trial.taken && shown, why, ..trial });
+            trials.push(ProgramTrial { variant: Some(variant), taken: trial.taken && shown, why, ..trial });
         }
     }
     trials
 }
 
 /// The program whose rate the row has: of those with its recipe the fastest.
-fn best_rate(row: &Row, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
+fn find_best_rate(row: &InstrRow, plan: &FormPlan, passes: &[Vec<ProgramReading>], confidence: f64) -> Option<usize> {
     let taken = &row.throughput.as_ref()?.recipe;
     let rate = |index: usize| {
-        let pooled: Vec<f64> = passes
-            .iter()
-            .filter_map(|pass| pass.get(index))
-            .flat_map(|reading| reading.cycles.clone())
-            .collect();
-        modes::lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
+        let pooled: Vec<f64> =
+            passes.iter().filter_map(|pass| pass.get(index)).flat_map(|reading| reading.cycles.clone()).collect();
+        modes::estimate_lowest(&pooled, confidence).map(|estimate| estimate.cost.value)
     };
-    let same = |experiment: &Experiment| match &experiment.meaning {
-        Meaning::Throughput { recipe, variant: None, .. } => recipe == taken,
+    let same = |experiment: &FormExperiment| match &experiment.meaning {
+        ExperimentMeaning::Throughput { recipe, variant: None, .. } => recipe == taken,
         _ => false,
     };
     let candidates = plan.experiments.iter().enumerate().filter(|(_, experiment)| same(experiment));
@@ -333,7 +333,7 @@ fn best_rate(row: &Row, plan: &FormPlan, passes: &[Vec<ProgramReading>], confide
     rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
 }
 
-fn rated(mut trial: Trial, taken: bool, first_look: Option<f64>) -> Trial {
+fn explain_rate(mut trial: ProgramTrial, taken: bool, first_look: Option<f64>) -> ProgramTrial {
     trial.taken = taken;
     trial.why = match (taken, trial.cost, first_look) {
         (true, ..) => "the best rate that any program sustained".to_string(),
@@ -345,19 +345,19 @@ fn rated(mut trial: Trial, taken: bool, first_look: Option<f64>) -> Trial {
 }
 
 /// Why a latency is exact, a sum or an upper bound, in a sentence.
-fn bound(latency: &Latency, trial: &Trial, row: &Row) -> String {
+fn explain_bound(latency: &OperandLatency, trial: &ProgramTrial, row: &InstrRow) -> String {
     let cost = latency.cost.value.unwrap_or(f64::NAN);
     match latency.bound {
-        Bound::Exact if trial.links.is_empty() => {
+        LatencyBound::Exact if trial.links.is_empty() => {
             "exact: each instance waits for the one before, and for nothing else".to_string()
         }
-        Bound::Exact => "exact: what each link costs has one certain value".to_string(),
-        Bound::Sum if latency.variant.as_deref() == Some(RENAMED) => {
+        LatencyBound::Exact => "exact: what each link costs has one certain value".to_string(),
+        LatencyBound::Sum if latency.variant.as_deref() == Some(RENAMED) => {
             "sum: memory is renamed, for a load takes longer than this chain has for it; store and load have one cost \
              together"
                 .to_string()
         }
-        Bound::Sum => {
+        LatencyBound::Sum => {
             let links: f64 = trial.links.iter().filter_map(|link| link.cycles).sum();
             format!(
                 "sum: the chain goes through several classes of registers; certain are only its {:.2} core cycles as a \
@@ -365,10 +365,10 @@ fn bound(latency: &Latency, trial: &Trial, row: &Row) -> String {
                 cost + links
             )
         }
-        Bound::Upper if cost.is_nan() || cost < LEAST => {
+        LatencyBound::Upper if cost.is_nan() || cost < CYCLE_LEAST => {
             "upper: less than a core cycle, so that an instance did not wait for this operand".to_string()
         }
-        Bound::Upper => match row.throughput.as_ref().and_then(|throughput| throughput.cost.value) {
+        LatencyBound::Upper => match row.throughput.as_ref().and_then(|throughput| throughput.cost.value) {
             Some(rate) => format!(
                 "upper: the instances take as long where none waits for another ({rate:.2} core cycles each), so that \
                  the chain may not be what is slow"
@@ -378,7 +378,7 @@ fn bound(latency: &Latency, trial: &Trial, row: &Row) -> String {
     }
 }
 
-fn false_dependency(mut trial: Trial, row: &Row, to: &str, raw: Option<f64>) -> Trial {
+fn explain_false_dependency(mut trial: ProgramTrial, row: &InstrRow, to: &str, raw: Option<f64>) -> ProgramTrial {
     trial.cost = raw;
     trial.question = "false_dependency";
     trial.recipe = format!("all instances write one {to}, which none reads");
@@ -395,21 +395,21 @@ fn false_dependency(mut trial: Trial, row: &Row, to: &str, raw: Option<f64>) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::row;
+    use super::super::instr_table::tests::row;
     use super::*;
-    use crate::forms::operands::Anatomy;
-    use crate::selection::{Criteria, all};
-    use crate::tables::compare::headlines;
+    use crate::forms::form_anatomy::FormAnatomy;
+    use crate::selection::{FormCriteria, list_forms};
+    use crate::tables::compare::headline_latencies;
     use cyclescope_core::machine::Machine;
 
     #[test]
     fn every_number_of_a_row_has_the_program_it_comes_from() {
-        let criteria = Criteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..Criteria::default() };
-        let wanted = criteria.select(all()).unwrap().remove(0);
+        let criteria = FormCriteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
+        let wanted = criteria.select(list_forms()).unwrap().remove(0);
         let features = Machine::detect().features;
-        let plan = FormPlan::new(Anatomy::of(wanted.form).unwrap(), &features, &wanted);
-        let cycles = |experiment: &Experiment| match &experiment.meaning {
-            Meaning::Throughput { recipe, .. } => 0.25 + 0.001 * recipe.len() as f64,
+        let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &features, &wanted);
+        let cycles = |experiment: &FormExperiment| match &experiment.meaning {
+            ExperimentMeaning::Throughput { recipe, .. } => 0.25 + 0.001 * recipe.len() as f64,
             _ => 1.0,
         };
         let reading = |experiment| {
@@ -417,24 +417,19 @@ mod tests {
             ProgramReading { cycles: vec![cycles, cycles, cycles + 0.001], ..ProgramReading::default() }
         };
         let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<ProgramReading>>(); 2];
-        let gauge = Gauge::default();
+        let gauge = LinkCosts::default();
         let mut row = row("add", "r64, r64", Vec::new(), 0.0);
-        Analysis { plan: &plan, gauge: &gauge, confidence: 0.95, slot: 0.2 }.fill(&mut row, &passes);
-        let trials = explain(&row, &plan, &gauge, &passes, 0.95);
+        RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 }.fill_row(&mut row, &passes);
+        let trials = explain_row(&row, &plan, &gauge, &passes, 0.95);
         assert_eq!(trials.len(), plan.experiments.len());
         assert!(trials.iter().all(|trial| trial.passes.len() == 2 && !trial.why.is_empty()));
-        let rates: Vec<&Trial> = trials.iter().filter(|trial| trial.question == "throughput").collect();
-        let taken: Vec<f64> =
-            rates.iter().filter(|trial| trial.taken).filter_map(|trial| trial.cost).collect();
-        assert_eq!(
-            (taken, rates.len() > 1),
-            (vec![row.throughput.as_ref().unwrap().cost.value.unwrap()], true)
-        );
-        assert!(headlines(&row).count() > 0);
-        for latency in headlines(&row) {
-            let taken = |trial: &&Trial| {
-                let ends =
-                    (trial.from.as_ref(), trial.to.as_ref()) == (Some(&latency.from), Some(&latency.to));
+        let rates: Vec<&ProgramTrial> = trials.iter().filter(|trial| trial.question == "throughput").collect();
+        let taken: Vec<f64> = rates.iter().filter(|trial| trial.taken).filter_map(|trial| trial.cost).collect();
+        assert_eq!((taken, rates.len() > 1), (vec![row.throughput.as_ref().unwrap().cost.value.unwrap()], true));
+        assert!(headline_latencies(&row).count() > 0);
+        for latency in headline_latencies(&row) {
+            let taken = |trial: &&ProgramTrial| {
+                let ends = (trial.from.as_ref(), trial.to.as_ref()) == (Some(&latency.from), Some(&latency.to));
                 trial.taken && trial.question == "latency" && trial.variant.is_none() && ends
             };
             let why: Vec<&str> = trials.iter().filter(taken).map(|trial| trial.why.as_str()).collect();

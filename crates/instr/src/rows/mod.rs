@@ -1,14 +1,16 @@
 //! A form's row: made of its readings, explained, and kept in a file.
 
-pub(crate) mod analysis;
-mod best;
-pub(crate) mod constants;
+mod best_program;
+mod chain_variations;
+pub(crate) mod constant_variants;
 pub mod explanation;
-pub(crate) mod extremes;
+pub mod instr_row;
+pub mod instr_table;
 mod latency;
-mod memory;
+mod memory_links;
+pub(crate) mod operand_extremes;
 mod regimes;
-pub mod row;
-pub mod table;
+mod renamed_memory;
+pub(crate) mod row_analysis;
+mod row_filling;
 mod throughput;
-mod ways;

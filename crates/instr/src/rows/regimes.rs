@@ -5,8 +5,8 @@
 //! layout's curve. Where the middle of all layouts does not look like them, because something else bends it, that is no
 //! finding.
 
-use super::row::Regimes;
-use crate::experiments::modes::usual;
+use super::instr_row::LatencyRegimes;
+use crate::experiments::modes::estimate_usual;
 use crate::experiments::program_reading::ProgramReading;
 use crate::experiments::regime_reading::RegimeReading;
 use crate::experiments::regimes::{DIFFERENT_CYCLES, DIFFERENT_SHARE};
@@ -18,18 +18,18 @@ use cyclescope_measure::result::record::Quantity;
 const FRESH_LEAST: usize = 3;
 const SATURATED_LEAST: usize = 3;
 /// The knee is searched in steps of this share of a turn.
-const STEPS: usize = 4;
+const KNEE_STEPS: usize = 4;
 /// A length may be off its line by this share of its time, and by these core cycles.
 const OFF_SHARE: f64 = 0.08;
 const OFF_CYCLES: f64 = 3.0;
 /// A chain whose turns take less does not wait for itself: its start hides behind the fence.
-const LEAST: f64 = 0.95;
+const TURN_LEAST: f64 = 0.95;
 /// A knee is known within this share of it to either side.
 const KNEE_SHARE: f64 = 0.25;
 
 /// Two lines with a common point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Fit {
+struct TwoLineFit {
     /// Core cycles a turn on the first line.
     fresh: f64,
     /// Turns at the common point.
@@ -42,19 +42,18 @@ struct Fit {
 
 /// The costs of a turn and the knee in turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Turn {
+struct TurnCosts {
     fresh: Interval,
     knee: Interval,
     instructions: f64,
 }
 
 /// Fits two lines to the curve of one layout; the second has the slope `saturated`.
-fn fit(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<Fit> {
-    let (first, last) =
-        (*turns.get(FRESH_LEAST - 1)?, *turns.get(turns.len().checked_sub(SATURATED_LEAST)?)?);
-    let steps = ((last - first) * STEPS as f64) as usize;
-    let knees = (0..=steps).map(|step| first + step as f64 / STEPS as f64);
-    let fits = knees.map(|knee| through(turns, cycles, saturated, knee));
+fn fit_lines(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<TwoLineFit> {
+    let (first, last) = (*turns.get(FRESH_LEAST - 1)?, *turns.get(turns.len().checked_sub(SATURATED_LEAST)?)?);
+    let steps = ((last - first) * KNEE_STEPS as f64) as usize;
+    let knees = (0..=steps).map(|step| first + step as f64 / KNEE_STEPS as f64);
+    let fits = knees.map(|knee| fit_at_knee(turns, cycles, saturated, knee));
     let (fit, constant) = fits.min_by(|(a, _), (b, _)| a.off.total_cmp(&b.off))?;
     let near = turns.iter().zip(cycles).all(|(turns, cycles)| {
         let expected = constant + fit.fresh * turns.min(fit.knee) + saturated * (turns - fit.knee).max(0.0);
@@ -64,33 +63,30 @@ fn fit(turns: &[f64], cycles: &[f64], saturated: f64) -> Option<Fit> {
 }
 
 /// The best first line, and its constant, for a knee. An error is as large as the root of the time.
-fn through(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Fit, f64) {
+fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (TwoLineFit, f64) {
     let points = || {
-        turns.iter().zip(cycles).map(|(turns, cycles)| {
-            (turns.min(knee), cycles - saturated * (turns - knee).max(0.0), 1.0 / cycles)
-        })
+        turns
+            .iter()
+            .zip(cycles)
+            .map(|(turns, cycles)| (turns.min(knee), cycles - saturated * (turns - knee).max(0.0), 1.0 / cycles))
     };
     let weight: f64 = points().map(|(.., weight)| weight).sum();
-    let mean =
-        |of: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * of(point)).sum::<f64>() / weight;
+    let mean = |of: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * of(point)).sum::<f64>() / weight;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let moments = points().fold([0.0; 2], |[xx, xy], (at, value, weight)| {
         [xx + weight * (at - x) * (at - x), xy + weight * (at - x) * (value - y)]
     });
     let fresh = moments[1] / moments[0];
     let constant = y - fresh * x;
-    let off =
-        points().map(|(at, value, weight)| weight * (value - constant - fresh * at).powi(2)).sum::<f64>();
-    let errors: Vec<f64> = points()
-        .filter(|(at, ..)| *at < knee)
-        .map(|(at, value, _)| (value - constant - fresh * at).powi(2))
-        .collect();
+    let off = points().map(|(at, value, weight)| weight * (value - constant - fresh * at).powi(2)).sum::<f64>();
+    let errors: Vec<f64> =
+        points().filter(|(at, ..)| *at < knee).map(|(at, value, _)| (value - constant - fresh * at).powi(2)).collect();
     let fresh_off = statistics::mean(&errors).sqrt();
-    (Fit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
+    (TwoLineFit { fresh, knee, off: (off / weight).sqrt(), fresh_off }, constant)
 }
 
 /// The curves of the layouts that have all lengths, of all passes that drew one, and the turns of their chains.
-fn curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<f64>>)> {
+fn collect_curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<f64>>)> {
     let drawn = || passes.iter().filter_map(|reading| reading.regimes.as_ref());
     let RegimeReading { turns, instructions, .. } = drawn().find(|reading| !reading.turns.is_empty())?;
     let layouts = drawn().filter(|reading| reading.turns == *turns).flat_map(|reading| &reading.curve);
@@ -99,45 +95,43 @@ fn curves(passes: &[&ProgramReading]) -> Option<(Vec<f64>, f64, Vec<Vec<f64>>)> 
 }
 
 /// Both costs of a turn, where short chains took less time, and their curve is two lines.
-fn turn(passes: &[&ProgramReading], confidence: f64) -> Option<(Turn, Interval)> {
+fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCosts, Interval)> {
     let long: Vec<f64> = passes.iter().flat_map(|reading| reading.cycles.clone()).collect();
-    let saturated = usual(&long, confidence)?.cost;
-    let (turns, instructions, curves) = curves(passes)?;
+    let saturated = estimate_usual(&long, confidence)?.cost;
+    let (turns, instructions, curves) = collect_curves(passes)?;
     // In the middle of all layouts: what disturbs a few of them is no property of the chain.
     let length = |at: usize| median(&mut curves.iter().map(|curve| curve[at]).collect::<Vec<f64>>());
     if curves.is_empty() {
         return None;
     }
     let middle: Vec<f64> = (0..turns.len()).map(length).collect();
-    fit(&turns, &middle, saturated.value)?;
-    let fitting: Vec<Fit> = curves.iter().filter_map(|cycles| fit(&turns, cycles, saturated.value)).collect();
-    let of = |figure: fn(&Fit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
+    fit_lines(&turns, &middle, saturated.value)?;
+    let fitting: Vec<TwoLineFit> =
+        curves.iter().filter_map(|cycles| fit_lines(&turns, cycles, saturated.value)).collect();
+    let of = |figure: fn(&TwoLineFit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
     let fresh = t_interval(&of(|fit| fit.fresh), confidence)?;
-    if fresh.value < LEAST || !is_quicker(fresh, saturated) {
+    if fresh.value < TURN_LEAST || !is_quicker(fresh, saturated) {
         return None;
     }
     // How far the lines and their common point move where lengths are off by so much.
     let [off, fresh_off] = [of(|fit| fit.off), of(|fit| fit.fresh_off)].map(|all| statistics::mean(&all));
     let knee = t_interval(&of(|fit| fit.knee), confidence)?;
-    let fresh = fresh.widened(2.0 * fresh_off / knee.value);
-    let knee = knee.widened(off / (saturated.value - fresh.value));
-    Some((Turn { fresh, knee, instructions }, saturated))
+    let fresh = fresh.widen_by(2.0 * fresh_off / knee.value);
+    let knee = knee.widen_by(off / (saturated.value - fresh.value));
+    Some((TurnCosts { fresh, knee, instructions }, saturated))
 }
 
 /// As a row has it, with what links cost subtracted.
-pub(super) fn regimes(passes: &[&ProgramReading], links: f64, confidence: f64) -> Option<Regimes> {
-    let (Turn { fresh, knee, instructions }, saturated) = turn(passes, confidence)?;
+pub(super) fn estimate_regimes(passes: &[&ProgramReading], links: f64, confidence: f64) -> Option<LatencyRegimes> {
+    let (TurnCosts { fresh, knee, instructions }, saturated) = estimate_turn(passes, confidence)?;
     // What is executed takes a cycle, and a knee that may be anywhere is none.
-    if fresh.value - links < LEAST || knee.half_width() > KNEE_SHARE * knee.value {
+    if fresh.value - links < TURN_LEAST || knee.half_width() > KNEE_SHARE * knee.value {
         return None;
     }
-    let map = |of: Interval, to: &dyn Fn(f64) -> f64| Interval {
-        value: to(of.value),
-        low: to(of.low),
-        high: to(of.high),
-    };
+    let map =
+        |of: Interval, to: &dyn Fn(f64) -> f64| Interval { value: to(of.value), low: to(of.low), high: to(of.high) };
     let less = |of: Interval| Quantity::new(map(of, &|cycles| cycles - links), Unit::CoreCycles);
-    Some(Regimes {
+    Some(LatencyRegimes {
         fresh: less(fresh),
         saturated: less(saturated),
         knee: Quantity::new(map(knee, &|turns| turns * instructions), Unit::Instructions),
@@ -175,7 +169,7 @@ pub(super) mod tests {
 
     fn found(cycles: &dyn Fn(f64) -> f64, long: f64) -> Option<[f64; 3]> {
         let passes = [pass(cycles, long), pass(cycles, long)];
-        let found = regimes(&[&passes[0], &passes[1]], 1.0, 0.95)?;
+        let found = estimate_regimes(&[&passes[0], &passes[1]], 1.0, 0.95)?;
         let value = |quantity: &Quantity| {
             let value = quantity.value.unwrap();
             assert!(quantity.low.unwrap() <= value && value <= quantity.high.unwrap());
@@ -201,13 +195,8 @@ pub(super) mod tests {
         let never = |turns: f64| 18.0 + turns;
         let hidden = |turns: f64| (18.0 + 2.0 * turns).max(80.0);
         let slower = |turns: f64| 18.0 + 3.0 * turns - (turns - 30.0).max(0.0);
-        let found = [
-            found(&alike, 2.0),
-            found(&steps, 3.5),
-            found(&never, 2.0),
-            found(&hidden, 2.0),
-            found(&slower, 2.0),
-        ];
+        let found =
+            [found(&alike, 2.0), found(&steps, 3.5), found(&never, 2.0), found(&hidden, 2.0), found(&slower, 2.0)];
         assert_eq!(found, [None; 5]);
     }
 }

@@ -18,13 +18,13 @@ mod results;
 mod runs;
 
 pub use agreement::Tolerance;
-pub use published::against_reference;
-pub use results::against_results;
-pub use runs::runs;
+pub use published::compare_with_reference;
+pub use results::compare_results;
+pub use runs::read_runs;
 
-use super::reference::Figure;
-use crate::rows::row::{Bound, Latency, Row, Throughput};
-use agreement::{Gap, Span};
+use super::reference::PublishedFigure;
+use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, ReciprocalThroughput};
+use agreement::{CostSpan, SpanGap};
 use cyclescope_core::statistics::normal_quantile;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::caveat::Caveat;
@@ -37,7 +37,7 @@ const FALSE_DISCOVERIES: f64 = 0.05;
 /// What a quantity is, and how sure one can be of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum QuantityKind {
     /// A latency that both sides know exactly.
     LatencyExact,
     /// A latency of which a side knows only the sum with another.
@@ -48,25 +48,25 @@ pub enum Kind {
     Throughput,
 }
 
-impl Kind {
+impl QuantityKind {
     /// All of them, in the order of a report.
-    pub(crate) const ALL: [Kind; 4] =
-        [Kind::LatencyExact, Kind::LatencySum, Kind::LatencyUpper, Kind::Throughput];
+    pub(crate) const ALL: [QuantityKind; 4] =
+        [QuantityKind::LatencyExact, QuantityKind::LatencySum, QuantityKind::LatencyUpper, QuantityKind::Throughput];
 
-    fn latency(bound: Bound) -> Kind {
+    fn from_bound(bound: LatencyBound) -> QuantityKind {
         match bound {
-            Bound::Exact => Kind::LatencyExact,
-            Bound::Sum => Kind::LatencySum,
-            Bound::Upper => Kind::LatencyUpper,
+            LatencyBound::Exact => QuantityKind::LatencyExact,
+            LatencyBound::Sum => QuantityKind::LatencySum,
+            LatencyBound::Upper => QuantityKind::LatencyUpper,
         }
     }
 }
 
 /// How many quantities of a kind there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct QuantityTally {
     /// The kind.
-    pub kind: Kind,
+    pub kind: QuantityKind,
     /// Both sides have it and agree.
     pub agree: u64,
     /// Both sides have it and differ.
@@ -85,7 +85,7 @@ pub struct Tally {
 
 /// How many forms there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Forms {
+pub struct FormCounts {
     /// In A and in B.
     pub both: u64,
     /// Only in A.
@@ -96,12 +96,12 @@ pub struct Forms {
 
 /// What one side says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Side {
+pub struct ComparedSide {
     /// The number; of a published range only the ends, of a published upper bound only `high`.
     #[serde(flatten)]
     pub cost: Quantity,
     /// What a latency is; null for a reciprocal throughput and where the table does not tell.
-    pub bound: Option<Bound>,
+    pub bound: Option<LatencyBound>,
     /// The chain of a latency, or the recipe of a reciprocal throughput; null for a published number.
     pub how: Option<String>,
     /// What to know before believing it.
@@ -112,41 +112,41 @@ pub struct Side {
     pub line: Option<u64>,
 }
 
-impl Side {
-    fn latency(row: &Row, latency: &Latency) -> Side {
+impl ComparedSide {
+    fn from_latency(row: &InstrRow, latency: &OperandLatency) -> ComparedSide {
         let caveats = row.caveats.clone();
         let how = Some(latency.chain.clone());
-        Side { cost: latency.cost, bound: Some(latency.bound), how, caveats, written: None, line: None }
+        ComparedSide { cost: latency.cost, bound: Some(latency.bound), how, caveats, written: None, line: None }
     }
 
-    fn throughput(row: &Row, throughput: &Throughput) -> Side {
+    fn from_throughput(row: &InstrRow, throughput: &ReciprocalThroughput) -> ComparedSide {
         let caveats = row.caveats.clone();
         let how = Some(throughput.recipe.clone());
-        Side { cost: throughput.cost, bound: None, how, caveats, written: None, line: None }
+        ComparedSide { cost: throughput.cost, bound: None, how, caveats, written: None, line: None }
     }
 
-    fn published(figure: Figure, bound: Option<Bound>, line: u64) -> Side {
+    fn from_published(figure: PublishedFigure, bound: Option<LatencyBound>, line: u64) -> ComparedSide {
         let (low, high) = figure.range();
         let (value, low, high) = match figure {
-            Figure::Exact(value) => (Some(value), None, None),
-            Figure::AtMost(_) => (None, None, Some(high)),
-            Figure::Range(..) => (None, Some(low), Some(high)),
+            PublishedFigure::Exact(value) => (Some(value), None, None),
+            PublishedFigure::AtMost(_) => (None, None, Some(high)),
+            PublishedFigure::Range(..) => (None, Some(low), Some(high)),
         };
         let cost = Quantity { value, low, high, unit: Unit::CoreCycles };
         let written = Some(figure.to_string());
-        Side { cost, bound, how: None, caveats: Vec::new(), written, line: Some(line) }
+        ComparedSide { cost, bound, how: None, caveats: Vec::new(), written, line: Some(line) }
     }
 }
 
 /// What one side says, and where the true cost lies by it.
-struct Claim {
-    side: Side,
-    span: Span,
+struct SideClaim {
+    side: ComparedSide,
+    span: CostSpan,
 }
 
 /// A quantity about which the sides differ.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
+pub struct QuantityDifference {
     /// The instruction in the database.
     pub code: String,
     /// The mnemonic.
@@ -156,15 +156,15 @@ pub struct Difference {
     /// The encoding.
     pub encoding: String,
     /// What differs.
-    pub quantity: Kind,
+    pub quantity: QuantityKind,
     /// Where a latency begins; null for a reciprocal throughput.
     pub from: Option<String>,
     /// Where a latency ends; null for a reciprocal throughput.
     pub to: Option<String>,
     /// What A says.
-    pub a: Side,
+    pub a: ComparedSide,
     /// What B says.
-    pub b: Side,
+    pub b: ComparedSide,
     /// Core cycles from the nearest number that B allows to the nearest that A allows.
     pub difference: f64,
     /// The same as a share of B's number.
@@ -175,23 +175,23 @@ pub struct Difference {
 
 /// What a comparison found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct TableComparison {
     /// What counts as the same.
     pub tolerance: Tolerance,
     /// The share of the differences that is false at most, on average; null where nothing was tested.
     pub false_discovery_rate: Option<f64>,
     /// How many forms there are.
-    pub forms: Forms,
+    pub forms: FormCounts,
     /// How many quantities of each kind, exact latencies first, then sums, upper bounds and throughput.
-    pub quantities: Vec<Tally>,
+    pub quantities: Vec<QuantityTally>,
     /// Those that differ, the largest relative difference first.
     #[serde(skip)]
-    pub differences: Vec<Difference>,
+    pub differences: Vec<QuantityDifference>,
 }
 
-impl Comparison {
-    fn new(tolerance: Tolerance) -> Comparison {
-        let none = |kind| Tally {
+impl TableComparison {
+    fn new(tolerance: Tolerance) -> TableComparison {
+        let none = |kind| QuantityTally {
             kind,
             agree: 0,
             differ: 0,
@@ -201,28 +201,29 @@ impl Comparison {
             intervals: 0,
             overlap: 0,
         };
-        let quantities = Kind::ALL.map(none).to_vec();
-        Comparison {
+        let quantities = QuantityKind::ALL.map(none).to_vec();
+        TableComparison {
             tolerance,
             false_discovery_rate: None,
-            forms: Forms::default(),
+            forms: FormCounts::default(),
             quantities,
             differences: Vec::new(),
         }
     }
 
-    fn tally(&mut self, kind: Kind) -> &mut Tally {
-        let place = Kind::ALL.iter().position(|other| *other == kind);
+    fn tally_mut(&mut self, kind: QuantityKind) -> &mut QuantityTally {
+        let place = QuantityKind::ALL.iter().position(|other| *other == kind);
         &mut self.quantities[place.expect("all kinds are in the list")]
     }
 
     /// Holds the two sides of one quantity against each other.
-    fn judge(&mut self, pairing: &Pairing<'_>, a: Claim, b: Claim) {
-        let gap = Gap::between(a.span, b.span);
-        let agree = gap.within(self.tolerance);
-        let overlap =
-            Span::measured(&a.side.cost).zip(Span::measured(&b.side.cost)).map(|(a, b)| a.overlaps(b));
-        let tally = self.tally(pairing.kind);
+    fn judge_pair(&mut self, pairing: &QuantityPairing<'_>, a: SideClaim, b: SideClaim) {
+        let gap = SpanGap::between(a.span, b.span);
+        let agree = gap.is_within(self.tolerance);
+        let overlap = CostSpan::from_interval(&a.side.cost)
+            .zip(CostSpan::from_interval(&b.side.cost))
+            .map(|(a, b)| a.overlaps(b));
+        let tally = self.tally_mut(pairing.kind);
         tally.agree += u64::from(agree);
         tally.differ += u64::from(!agree);
         tally.intervals += u64::from(overlap.is_some());
@@ -230,32 +231,32 @@ impl Comparison {
         if !agree {
             let measured = b.side.written.is_none();
             let deviations =
-                if measured { gap.deviations(self.tolerance, [&a.side.cost, &b.side.cost]) } else { None };
-            self.differences.push(pairing.difference(a.side, b.side, gap, deviations));
+                if measured { gap.count_deviations(self.tolerance, [&a.side.cost, &b.side.cost]) } else { None };
+            self.differences.push(pairing.to_difference(a.side, b.side, gap, deviations));
         }
     }
 
     /// Keeps of the differences those that chance does not explain, and counts the others as unclear.
-    fn tested(mut self) -> Comparison {
+    fn keep_significant(mut self) -> TableComparison {
         self.false_discovery_rate = Some(FALSE_DISCOVERIES);
         let pairs = self.quantities.iter().map(|tally| tally.agree + tally.differ).sum();
-        let mut deviations: Vec<f64> = self.differences.iter().map(deviation).collect();
+        let mut deviations: Vec<f64> = self.differences.iter().map(deviation_or_infinite).collect();
         deviations.sort_by(|one, other| other.total_cmp(one));
-        let least = discovered(&deviations, pairs);
+        let least = find_threshold(&deviations, pairs);
         let (found, unclear) =
-            std::mem::take(&mut self.differences).into_iter().partition(|one| deviation(one) >= least);
+            std::mem::take(&mut self.differences).into_iter().partition(|one| deviation_or_infinite(one) >= least);
         self.differences = found;
         for difference in &unclear {
-            let tally = self.tally(difference.quantity);
+            let tally = self.tally_mut(difference.quantity);
             tally.differ -= 1;
             tally.unclear += 1;
         }
         self
     }
 
-    fn sorted(mut self) -> Comparison {
+    fn sort_worst_first(mut self) -> TableComparison {
         self.differences.sort_by(|one, other| {
-            let key = |d: &Difference| {
+            let key = |d: &QuantityDifference| {
                 (d.code.clone(), d.operands.clone(), d.quantity, d.from.clone(), d.to.clone(), d.b.line)
             };
             let worst = other.relative.abs().total_cmp(&one.relative.abs());
@@ -266,12 +267,12 @@ impl Comparison {
 }
 
 /// By how many standard errors a difference is beyond the tolerance; any number where there is no error.
-fn deviation(difference: &Difference) -> f64 {
+fn deviation_or_infinite(difference: &QuantityDifference) -> f64 {
     difference.deviations.unwrap_or(f64::INFINITY)
 }
 
 /// The deviations above which a difference counts as found, for this number of pairs; `deviations` are in descending order.
-fn discovered(deviations: &[f64], pairs: u64) -> f64 {
+fn find_threshold(deviations: &[f64], pairs: u64) -> f64 {
     let is_found = |(place, deviation): &(usize, &f64)| {
         let share = FALSE_DISCOVERIES * (place + 1) as f64 / pairs.max(1) as f64;
         **deviation >= normal_quantile(1.0 - share / 2.0)
@@ -280,15 +281,21 @@ fn discovered(deviations: &[f64], pairs: u64) -> f64 {
 }
 
 /// Which quantity of which form is compared.
-struct Pairing<'a> {
-    row: &'a Row,
-    kind: Kind,
+struct QuantityPairing<'a> {
+    row: &'a InstrRow,
+    kind: QuantityKind,
     pair: Option<(&'a str, &'a str)>,
 }
 
-impl Pairing<'_> {
-    fn difference(&self, a: Side, b: Side, gap: Gap, deviations: Option<f64>) -> Difference {
-        Difference {
+impl QuantityPairing<'_> {
+    fn to_difference(
+        &self,
+        a: ComparedSide,
+        b: ComparedSide,
+        gap: SpanGap,
+        deviations: Option<f64>,
+    ) -> QuantityDifference {
+        QuantityDifference {
             code: self.row.code.clone(),
             mnemonic: self.row.mnemonic.clone(),
             operands: self.row.operands.clone(),
@@ -299,20 +306,20 @@ impl Pairing<'_> {
             a,
             b,
             difference: gap.difference,
-            relative: gap.relative(),
+            relative: gap.relative_difference(),
             deviations,
         }
     }
 }
 
 /// The latencies of a row that have a number and are no variants.
-pub fn headlines(row: &Row) -> impl Iterator<Item = &Latency> {
+pub fn headline_latencies(row: &InstrRow) -> impl Iterator<Item = &OperandLatency> {
     row.latency.iter().filter(|latency| latency.variant.is_none() && latency.cost.value.is_some())
 }
 
 /// How near a pair is to what a published number without a pair is about: explicit operands first, then implicit
 /// registers, then addresses, then flags, masks and data through memory.
-fn distance(latency: &Latency) -> u8 {
+fn rank_ends(latency: &OperandLatency) -> u8 {
     let end = |name: &str| match name {
         "mem_addr" => 2,
         "flags" | "mask" | "mem_data" => 3,
@@ -324,17 +331,16 @@ fn distance(latency: &Latency) -> u8 {
 
 /// The one latency that stands for a row: the largest of those between explicit operands. Where there is none it is
 /// the largest between registers, then from an address, then any; of each, upper bounds come last.
-pub(crate) fn headline(row: &Row) -> Option<&Latency> {
-    let key = |latency: &Latency| (distance(latency), latency.bound == Bound::Upper);
-    let valued = headlines(row).filter_map(|latency| Some((latency, latency.cost.value?)));
-    let best = valued.min_by(|(one, value), (other, other_value)| {
-        key(one).cmp(&key(other)).then(other_value.total_cmp(value))
-    });
+pub(crate) fn pick_headline(row: &InstrRow) -> Option<&OperandLatency> {
+    let key = |latency: &OperandLatency| (rank_ends(latency), latency.bound == LatencyBound::Upper);
+    let valued = headline_latencies(row).filter_map(|latency| Some((latency, latency.cost.value?)));
+    let best = valued
+        .min_by(|(one, value), (other, other_value)| key(one).cmp(&key(other)).then(other_value.total_cmp(value)));
     best.map(|(latency, _)| latency)
 }
 
 /// The reciprocal throughput of a row and its number, where it has one.
-fn throughput(row: &Row) -> Option<(&Throughput, f64)> {
+fn find_throughput(row: &InstrRow) -> Option<(&ReciprocalThroughput, f64)> {
     let throughput = row.throughput.as_ref()?;
     Some((throughput, throughput.cost.value?))
 }
@@ -342,12 +348,12 @@ fn throughput(row: &Row) -> Option<(&Throughput, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::table::tests::{latency, row};
+    use crate::rows::instr_table::tests::{latency, row};
 
     #[test]
     fn the_headline_is_the_largest_between_operands() {
-        let exact = |from, to, value| latency(from, to, value, Bound::Exact);
-        let upper = latency("op3", "op1", 9.0, Bound::Upper);
+        let exact = |from, to, value| latency(from, to, value, LatencyBound::Exact);
+        let upper = latency("op3", "op1", 9.0, LatencyBound::Upper);
         let mut variant = exact("op1", "op1", 20.0);
         variant.variant = Some("slow operands".to_string());
         let mut all = vec![
@@ -363,11 +369,11 @@ mod tests {
         expected.reverse();
         while let Some(value) = expected.pop() {
             let row = row("x", "", all.clone(), 1.0);
-            assert_eq!(headline(&row).unwrap().cost.value, Some(value));
+            assert_eq!(pick_headline(&row).unwrap().cost.value, Some(value));
             all.pop();
         }
         let row = row("x", "", all, 1.0);
         // Only the variant is left, which is none.
-        assert_eq!(headlines(&row).count(), 0);
+        assert_eq!(headline_latencies(&row).count(), 0);
     }
 }

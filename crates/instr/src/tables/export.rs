@@ -1,10 +1,10 @@
 //! Rows as a table of every figure, for spreadsheets and as a reference for others, and as one in few columns, to be pasted.
 
-use super::compare::headlines;
-use crate::rows::row::{Bound, Latency, Row, Status, Variant};
-use cyclescope_measure::study::exported::{TextTable, figures, word};
+use super::compare::headline_latencies;
+use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus, ThroughputVariant};
+use cyclescope_measure::study::text_table::{TextTable, format_quantity, json_word};
 
-const COLUMNS: [&str; 29] = [
+const EXPORT_COLUMNS: [&str; 29] = [
     "code",
     "mnemonic",
     "operands",
@@ -39,47 +39,49 @@ const COLUMNS: [&str; 29] = [
 /// A line for each latency of each row, the reciprocal throughput repeated in each; a row without a latency of the headline has
 /// a line without one. What was measured with another constant has lines of its own, with the reciprocal throughput where
 /// that is another too. Numbers are core cycles. As a CSV file `compare` takes it as a reference.
-pub fn table<'a>(rows: impl IntoIterator<Item = &'a Row>) -> TextTable {
-    let mut table = TextTable::new(COLUMNS);
-    let mut add = |record: [String; COLUMNS.len()]| table.rows.push(record.into());
+pub fn build_latency_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
+    let mut table = TextTable::new(EXPORT_COLUMNS);
+    let mut add = |record: [String; EXPORT_COLUMNS.len()]| table.rows.push(record.into());
     for row in rows {
         if row.latency.iter().all(|latency| latency.variant.is_some()) {
-            add(record(row, None, None));
+            add(build_record(row, None, None));
         }
-        let variants: Vec<&Variant> = row.throughput.iter().flat_map(|found| &found.variants).collect();
-        let same = |latency: &Latency, variant: &Variant| latency.variant.as_ref() == Some(&variant.variant);
+        let variants: Vec<&ThroughputVariant> = row.throughput.iter().flat_map(|found| &found.variants).collect();
+        let same =
+            |latency: &OperandLatency, variant: &ThroughputVariant| latency.variant.as_ref() == Some(&variant.variant);
         for latency in &row.latency {
             let rate = variants.iter().find(|variant| same(latency, variant)).copied();
-            add(record(row, Some(latency), rate));
+            add(build_record(row, Some(latency), rate));
         }
         for variant in variants.iter().filter(|variant| row.tried.contains(&variant.variant)) {
             if !row.latency.iter().any(|latency| same(latency, variant)) {
-                add(record(row, None, Some(variant)));
+                add(build_record(row, None, Some(variant)));
             }
         }
     }
     table
 }
 
-fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [String; COLUMNS.len()] {
+fn build_record(
+    row: &InstrRow,
+    latency: Option<&OperandLatency>,
+    rate: Option<&ThroughputVariant>,
+) -> [String; EXPORT_COLUMNS.len()] {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let variant =
-        latency.and_then(|latency| latency.variant.clone()).or(rate.map(|rate| rate.variant.clone()));
-    let other = latency
-        .and_then(|latency| latency.immediate.clone())
-        .or(rate.and_then(|rate| rate.immediate.clone()));
-    let [value, low, high] = figures(latency.map(|latency| &latency.cost));
+    let variant = latency.and_then(|latency| latency.variant.clone()).or(rate.map(|rate| rate.variant.clone()));
+    let other = latency.and_then(|latency| latency.immediate.clone()).or(rate.and_then(|rate| rate.immediate.clone()));
+    let [value, low, high] = format_quantity(latency.map(|latency| &latency.cost));
     let usual = row.throughput.as_ref().map(|throughput| &throughput.cost);
-    let [rate, rate_low, rate_high] = figures(rate.map(|rate| &rate.cost).or(usual));
+    let [rate, rate_low, rate_high] = format_quantity(rate.map(|rate| &rate.cost).or(usual));
     let regimes = latency.and_then(|latency| latency.regimes.as_ref());
-    let [fresh, fresh_low, fresh_high] = figures(regimes.map(|regimes| &regimes.fresh));
-    let [saturated, saturated_low, saturated_high] = figures(regimes.map(|regimes| &regimes.saturated));
-    let [knee, knee_low, knee_high] = figures(regimes.map(|regimes| &regimes.knee));
-    let caveats: Vec<String> = row.caveats.iter().map(|caveat| word(caveat.code)).collect();
+    let [fresh, fresh_low, fresh_high] = format_quantity(regimes.map(|regimes| &regimes.fresh));
+    let [saturated, saturated_low, saturated_high] = format_quantity(regimes.map(|regimes| &regimes.saturated));
+    let [knee, knee_low, knee_high] = format_quantity(regimes.map(|regimes| &regimes.knee));
+    let caveats: Vec<String> = row.caveats.iter().map(|caveat| json_word(caveat.code)).collect();
     let status = match row.status {
-        Status::Measured => "measured",
-        Status::Skipped => "skipped",
-        Status::Failed => "failed",
+        RowStatus::Measured => "measured",
+        RowStatus::Skipped => "skipped",
+        RowStatus::Failed => "failed",
     };
     [
         row.code.clone(),
@@ -96,7 +98,7 @@ fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [Stri
         value,
         low,
         high,
-        latency.map(|latency| word(latency.bound)).unwrap_or_default(),
+        latency.map(|latency| json_word(latency.bound)).unwrap_or_default(),
         rate,
         rate_low,
         rate_high,
@@ -115,17 +117,17 @@ fn record(row: &Row, latency: Option<&Latency>, rate: Option<&Variant>) -> [Stri
 }
 
 /// A line for each row that was measured, in few columns. Numbers are core cycles.
-pub fn summary<'a>(rows: impl IntoIterator<Item = &'a Row>) -> TextTable {
+pub fn build_summary_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> TextTable {
     let mut table = TextTable::new(["instruction", "isa", "latency", "rthroughput", "tags"]);
     table.columns[3].is_number = true;
-    for row in rows.into_iter().filter(|row| row.status == Status::Measured) {
+    for row in rows.into_iter().filter(|row| row.status == RowStatus::Measured) {
         let instruction = format!("{} {}", row.mnemonic, row.operands);
         let throughput = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
         table.rows.push(vec![
             instruction.trim().to_string(),
             row.isa.clone(),
-            latency_summary(row),
-            throughput.map_or("-".to_string(), short),
+            summarize_latencies(row),
+            throughput.map_or("-".to_string(), format_cycles),
             row.tags.join(", "),
         ]);
     }
@@ -134,15 +136,15 @@ pub fn summary<'a>(rows: impl IntoIterator<Item = &'a Row>) -> TextTable {
 
 /// The headline latencies of a row in few words: `3` where all are alike, else `op1→op1 1, mem_addr→op1 ≤6`; that of a
 /// short chain before that of a long one, `1…2`, where there are two; a dash for none.
-fn latency_summary(row: &Row) -> String {
-    let text = |latency: &Latency| {
-        let sign = if latency.bound == Bound::Upper { "≤" } else { "" };
+fn summarize_latencies(row: &InstrRow) -> String {
+    let text = |latency: &OperandLatency| {
+        let sign = if latency.bound == LatencyBound::Upper { "≤" } else { "" };
         let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
-        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
-        let value = short(latency.cost.value?);
+        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", format_cycles(fresh)));
+        let value = format_cycles(latency.cost.value?);
         Some((format!("{}→{}", latency.from, latency.to), format!("{sign}{fresh}{value}")))
     };
-    let shown: Vec<(String, String)> = headlines(row).filter_map(text).collect();
+    let shown: Vec<(String, String)> = headline_latencies(row).filter_map(text).collect();
     match shown.first() {
         None => "-".to_string(),
         Some((_, first)) if shown.iter().all(|(_, value)| value == first) => first.clone(),
@@ -151,7 +153,7 @@ fn latency_summary(row: &Row) -> String {
 }
 
 /// A number of cycles with two decimals, without those that are zero.
-fn short(value: f64) -> String {
+fn format_cycles(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     // A tiny negative number, which noise makes of zero.
@@ -160,27 +162,27 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::compare::{Tolerance, against_reference};
-    use super::super::reference::Reference;
+    use super::super::compare::{Tolerance, compare_with_reference};
+    use super::super::reference::ReferenceTable;
     use super::*;
-    use crate::rows::row::Regimes;
-    use crate::rows::table::tests::{add, cost, latency, row};
+    use crate::rows::instr_row::LatencyRegimes;
+    use crate::rows::instr_table::tests::{add, cost, latency, row};
     use cyclescope_core::unit::Unit;
     use cyclescope_measure::result::record::Quantity;
 
     /// Rows of every sort.
-    fn rows() -> Vec<Row> {
-        let mut variant = latency("op1", "op1", 0.0, Bound::Upper);
+    fn rows() -> Vec<InstrRow> {
+        let mut variant = latency("op1", "op1", 0.0, LatencyBound::Upper);
         variant.variant = Some("same register".to_string());
         let latencies = vec![
-            latency("op1", "op1", 1.0, Bound::Exact),
-            latency("mem_addr", "op1", 6.25, Bound::Upper),
-            latency("op1", "flags", 2.0, Bound::Sum),
+            latency("op1", "op1", 1.0, LatencyBound::Exact),
+            latency("mem_addr", "op1", 6.25, LatencyBound::Upper),
+            latency("op1", "flags", 2.0, LatencyBound::Sum),
             variant,
         ];
         let mut skipped = row("hlt", "", Vec::new(), 1.0);
         skipped.throughput = None;
-        skipped.status = Status::Skipped;
+        skipped.status = RowStatus::Skipped;
         skipped.reason = Some("privileged, \"of course\"".to_string());
         let mut masked = row("vaddps", "zmm{k}{z}, zmm, m32{1to16}", Vec::new(), 0.5);
         masked.tags = vec!["false_dependency".to_string(), "eliminated".to_string()];
@@ -188,7 +190,7 @@ mod tests {
     }
 
     fn exported() -> String {
-        let found = table(&rows());
+        let found = build_latency_table(&rows());
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(found.columns.iter().map(|column| &column.name)).unwrap();
         found.rows.iter().for_each(|row| writer.write_record(row).unwrap());
@@ -213,12 +215,11 @@ mod tests {
 
     #[test]
     fn an_export_agrees_with_its_rows() {
-        let reference = Reference::read(exported().as_bytes()).unwrap();
+        let reference = ReferenceTable::read(exported().as_bytes()).unwrap();
         assert_eq!(reference.warnings, Vec::<String>::new());
         let none = Tolerance { cycles: 1e-4, cycles_below_one: 1e-4, share: 0.0 };
-        let found = against_reference(&rows(), &reference, none);
-        let counts: Vec<[u64; 4]> =
-            found.quantities.iter().map(|t| [t.agree, t.differ, t.only_a, t.only_b]).collect();
+        let found = compare_with_reference(&rows(), &reference, none);
+        let counts: Vec<[u64; 4]> = found.quantities.iter().map(|t| [t.agree, t.differ, t.only_a, t.only_b]).collect();
         assert_eq!(counts, [[3, 0, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [3, 0, 0, 0]]);
         assert_eq!([found.forms.both, found.forms.only_a, found.forms.only_b], [4, 0, 0]);
     }
@@ -230,26 +231,23 @@ mod tests {
             ["sub r64, m64", "x64", "op1→op1 1, mem_addr→op1 ≤6.25, op1→flags 2", "0.33", ""],
             ["vaddps zmm{k}{z}, zmm, m32{1to16}", "x64", "-", "0.5", "false_dependency, eliminated"],
         ];
-        assert_eq!(summary(&rows()).rows, expected);
+        assert_eq!(build_summary_table(&rows()).rows, expected);
     }
 
     #[test]
     fn a_summary_has_both_latencies_of_a_chain_and_no_number_that_was_refused() {
-        let regimes = Regimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
-        let two = Latency { regimes: Some(regimes), ..latency("op1", "op1", 2.0, Bound::Exact) };
+        let regimes = LatencyRegimes { fresh: cost(1.0), saturated: cost(2.0), knee: cost(48.0) };
+        let two = OperandLatency { regimes: Some(regimes), ..latency("op1", "op1", 2.0, LatencyBound::Exact) };
         let refused = Quantity::refused(Unit::CoreCycles);
-        let none = Latency { cost: refused, ..latency("op2", "op1", 0.0, Bound::Exact) };
+        let none = OperandLatency { cost: refused, ..latency("op2", "op1", 0.0, LatencyBound::Exact) };
         let mut silent = row("sub", "r64", vec![none.clone()], 0.0);
         silent.throughput.as_mut().unwrap().cost = refused;
-        let found = summary(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent]);
-        assert_eq!(
-            found.rows,
-            [["vpaddd xmm, xmm", "x64", "1…2", "0.5", ""], ["sub r64", "x64", "-", "-", ""]]
-        );
+        let found = build_summary_table(&[row("vpaddd", "xmm, xmm", vec![two, none], 0.5), silent]);
+        assert_eq!(found.rows, [["vpaddd xmm, xmm", "x64", "1…2", "0.5", ""], ["sub r64", "x64", "-", "-", ""]]);
     }
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([-0.001, 100.0, 0.25, 3.999].map(short), ["0", "100", "0.25", "4"]);
+        assert_eq!([-0.001, 100.0, 0.25, 3.999].map(format_cycles), ["0", "100", "0.25", "4"]);
     }
 }

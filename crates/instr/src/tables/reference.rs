@@ -5,20 +5,20 @@
 //! says nothing; a line that begins with `#` is a comment. Of the columns that our own export has beside these,
 //! `variant` and `bound` are understood, so that an export is a reference; all others are passed over.
 
-mod figure;
+mod published_figure;
 mod spelling;
 
-pub(crate) use figure::Figure;
-pub(crate) use spelling::{mnemonic, operands};
+pub(crate) use published_figure::PublishedFigure;
+pub(crate) use spelling::{spell_mnemonic, spell_operands};
 
-use crate::rows::row::Bound;
+use crate::rows::instr_row::LatencyBound;
 use csv::StringRecord;
-use cyclescope_code::asm::nearest;
-use cyclescope_measure::study::listed::lines::Lines;
-use cyclescope_measure::study::listed::{BadFile, unreadable};
+use cyclescope_code::asm::nearest_words;
+use cyclescope_measure::study::csv_list::csv_lines::CsvLines;
+use cyclescope_measure::study::csv_list::{BadList, csv_error};
 
 /// The columns that are understood.
-const COLUMNS: [&str; 10] = [
+const REFERENCE_COLUMNS: [&str; 10] = [
     "mnemonic",
     "operands",
     "encoding",
@@ -30,13 +30,13 @@ const COLUMNS: [&str; 10] = [
     "latency_cycles",
     "rthroughput_cycles",
 ];
-const REQUIRED: [&str; 2] = ["mnemonic", "operands"];
-const FIGURES: [&str; 2] = ["latency_cycles", "rthroughput_cycles"];
+const REQUIRED_COLUMNS: [&str; 2] = ["mnemonic", "operands"];
+const FIGURE_COLUMNS: [&str; 2] = ["latency_cycles", "rthroughput_cycles"];
 const ENCODINGS: [&str; 6] = ["legacy", "vex", "evex", "xop", "3dnow", "sequence"];
 
 /// What one line says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct ReferenceEntry {
     /// Its line in the file.
     pub line: u64,
     /// The instruction in the database, where it is named.
@@ -50,38 +50,37 @@ pub struct Entry {
     /// Between which operands the latency is; none where the table does not tell.
     pub pair: Option<(String, String)>,
     /// The latency in core cycles.
-    pub latency: Option<Figure>,
+    pub latency: Option<PublishedFigure>,
     /// What the latency is, where the table tells.
-    pub bound: Option<Bound>,
+    pub bound: Option<LatencyBound>,
     /// The reciprocal throughput in core cycles.
-    pub throughput: Option<Figure>,
+    pub throughput: Option<PublishedFigure>,
 }
 
 /// A published table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reference {
+pub struct ReferenceTable {
     /// Its lines.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ReferenceEntry>,
     /// Columns that were passed over though they may have been meant.
     pub warnings: Vec<String>,
 }
 
-impl Reference {
+impl ReferenceTable {
     /// Reads the content of a file.
-    pub fn read(content: &[u8]) -> Result<Reference, BadFile> {
+    pub fn read(content: &[u8]) -> Result<ReferenceTable, BadList> {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
-        let mut lines = Lines::new(content);
-        let headers = reader.headers().map_err(|error| unreadable(&error, &mut lines))?.clone();
-        let first = headers.position().map_or(1, |position| lines.of(position));
-        let columns = Columns::new(&headers).map_err(|error| BadFile { line: Some(first), ..error })?;
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(content);
+        let mut lines = CsvLines::new(content);
+        let headers = reader.headers().map_err(|error| csv_error(&error, &mut lines))?.clone();
+        let first = headers.position().map_or(1, |position| lines.line_at(position));
+        let columns = ReferenceColumns::new(&headers).map_err(|error| BadList { line: Some(first), ..error })?;
         let entries = reader.records().map(|record| {
-            let record = record.map_err(|error| unreadable(&error, &mut lines))?;
-            let line = record.position().map_or(0, |position| lines.of(position));
-            columns.entry(&record, line)
+            let record = record.map_err(|error| csv_error(&error, &mut lines))?;
+            let line = record.position().map_or(0, |position| lines.line_at(position));
+            columns.read_entry(&record, line)
         });
-        Ok(Reference { entries: entries.collect::<Result<_, _>>()?, warnings: columns.warnings.clone() })
+        Ok(ReferenceTable { entries: entries.collect::<Result<_, _>>()?, warnings: columns.warnings.clone() })
     }
 
     /// Whether the table tells between which operands its latencies are.
@@ -91,62 +90,57 @@ impl Reference {
 }
 
 /// Where the columns are.
-struct Columns {
-    places: [Option<usize>; COLUMNS.len()],
+struct ReferenceColumns {
+    places: [Option<usize>; REFERENCE_COLUMNS.len()],
     warnings: Vec<String>,
 }
 
-impl Columns {
-    fn new(headers: &StringRecord) -> Result<Columns, BadFile> {
+impl ReferenceColumns {
+    fn new(headers: &StringRecord) -> Result<ReferenceColumns, BadList> {
         let names: Vec<String> = headers.iter().map(str::to_lowercase).collect();
-        for name in COLUMNS {
+        for name in REFERENCE_COLUMNS {
             if names.iter().filter(|other| *other == name).count() > 1 {
-                return Err(header(
-                    format!("there are two columns `{name}`"),
-                    "leave one of them".to_string(),
-                ));
+                return Err(header_error(format!("there are two columns `{name}`"), "leave one of them".to_string()));
             }
         }
-        let unknown = || names.iter().map(String::as_str).filter(|name| !COLUMNS.contains(name));
+        let unknown = || names.iter().map(String::as_str).filter(|name| !REFERENCE_COLUMNS.contains(name));
         let has = |name: &str| names.iter().any(|other| other == name);
         // Columns that are there under a name that is nearly theirs.
         let meant = |absent: &[&'static str]| -> Vec<(String, &'static str)> {
-            let near = |name: &str| {
-                nearest(name, absent.iter().copied().filter(|absent| !has(absent))).first().copied()
-            };
+            let near =
+                |name: &str| nearest_words(name, absent.iter().copied().filter(|absent| !has(absent))).first().copied();
             let absent = unknown().filter_map(|name| near(name).map(|near| (name.to_string(), near)));
-            absent.filter_map(|(name, near)| Some((name, *COLUMNS.iter().find(|c| **c == near)?))).collect()
+            absent.filter_map(|(name, near)| Some((name, *REFERENCE_COLUMNS.iter().find(|c| **c == near)?))).collect()
         };
-        let missing: Vec<&'static str> = REQUIRED.into_iter().filter(|name| !has(name)).collect();
+        let missing: Vec<&'static str> = REQUIRED_COLUMNS.into_iter().filter(|name| !has(name)).collect();
         if !missing.is_empty() {
             let text = format!("there is no column `{}`", missing.join("` and no column `"));
-            return Err(header(text, did_you_mean(&meant(&missing))));
+            return Err(header_error(text, suggest_column(&meant(&missing))));
         }
-        if !FIGURES.into_iter().any(has) {
-            let text = format!("there is neither a column `{}` nor one `{}`", FIGURES[0], FIGURES[1]);
-            return Err(header(text, did_you_mean(&meant(&FIGURES))));
+        if !FIGURE_COLUMNS.into_iter().any(has) {
+            let text = format!("there is neither a column `{}` nor one `{}`", FIGURE_COLUMNS[0], FIGURE_COLUMNS[1]);
+            return Err(header_error(text, suggest_column(&meant(&FIGURE_COLUMNS))));
         }
-        let warnings = meant(&COLUMNS)
+        let warnings = meant(&REFERENCE_COLUMNS)
             .into_iter()
             .map(|(name, near)| format!("column `{name}` is passed over; did you mean `{near}`?"));
-        let places = COLUMNS.map(|name| names.iter().position(|other| other == name));
-        Ok(Columns { places, warnings: warnings.collect() })
+        let places = REFERENCE_COLUMNS.map(|name| names.iter().position(|other| other == name));
+        Ok(ReferenceColumns { places, warnings: warnings.collect() })
     }
 
     /// A field that is there and not empty.
-    fn field<'a>(&self, record: &'a StringRecord, name: &str) -> Option<&'a str> {
-        let column = COLUMNS.iter().position(|column| *column == name)?;
+    fn find_field<'a>(&self, record: &'a StringRecord, name: &str) -> Option<&'a str> {
+        let column = REFERENCE_COLUMNS.iter().position(|column| *column == name)?;
         record.get(self.places[column]?).filter(|text| !text.is_empty())
     }
 
-    fn entry(&self, record: &StringRecord, line: u64) -> Result<Entry, BadFile> {
-        let field = |name: &str| self.field(record, name);
-        let wrong =
-            |message: String, remedy: &str| BadFile { line: Some(line), message, remedy: remedy.to_string() };
+    fn read_entry(&self, record: &StringRecord, line: u64) -> Result<ReferenceEntry, BadList> {
+        let field = |name: &str| self.find_field(record, name);
+        let wrong = |message: String, remedy: &str| BadList { line: Some(line), message, remedy: remedy.to_string() };
         let name = field("mnemonic").ok_or_else(|| wrong("the mnemonic is empty".to_string(), "name one"))?;
         let figure = |name: &str| match field(name) {
             None => Ok(None),
-            Some(text) => Figure::parse(text).map(Some).ok_or_else(|| {
+            Some(text) => PublishedFigure::parse(text).map(Some).ok_or_else(|| {
                 let message = format!("`{text}` in column `{name}` is no number of core cycles");
                 wrong(message, "write it as 3, 3.5, <=7 or 14-18, or leave it empty")
             }),
@@ -161,50 +155,52 @@ impl Columns {
             (Some(from), Some(to)) => Some((from.to_lowercase(), to.to_lowercase())),
             _ => return Err(wrong("of `from` and `to` one is empty".to_string(), "fill both or none")),
         };
-        let bound = field("bound").and_then(known_bound);
+        let bound = field("bound").and_then(parse_bound);
         // A variant has other operands than the headline that a published number is about.
         let (latency, throughput) = match field("variant") {
             Some(_) => (None, None),
             None => (figure("latency_cycles")?, figure("rthroughput_cycles")?),
         };
-        Ok(Entry {
+        Ok(ReferenceEntry {
             line,
             code: field("code").map(str::to_string),
-            mnemonic: mnemonic(name),
-            operands: operands(field("operands").unwrap_or_default()),
+            mnemonic: spell_mnemonic(name),
+            operands: spell_operands(field("operands").unwrap_or_default()),
             encoding,
             pair,
-            latency: latency
-                .map(|figure| if bound == Some(Bound::Upper) { figure.at_most() } else { figure }),
+            latency: latency.map(
+                |figure| {
+                    if bound == Some(LatencyBound::Upper) { figure.to_upper_bound() } else { figure }
+                },
+            ),
             bound,
             throughput,
         })
     }
 }
 
-fn known_bound(text: &str) -> Option<Bound> {
+fn parse_bound(text: &str) -> Option<LatencyBound> {
     serde_json::from_value(text.to_lowercase().into()).ok()
 }
 
-fn did_you_mean(meant: &[(String, &str)]) -> String {
-    let columns =
-        "name the columns in the first line: mnemonic, operands, latency_cycles, rthroughput_cycles";
+fn suggest_column(meant: &[(String, &str)]) -> String {
+    let columns = "name the columns in the first line: mnemonic, operands, latency_cycles, rthroughput_cycles";
     match meant {
         [] => columns.to_string(),
         [(name, near), ..] => format!("`{name}` is not known; did you mean `{near}`?"),
     }
 }
 
-fn header(message: String, remedy: String) -> BadFile {
-    BadFile { line: Some(1), message, remedy }
+fn header_error(message: String, remedy: String) -> BadList {
+    BadList { line: Some(1), message, remedy }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Reference, BadFile> {
-        Reference::read(text.as_bytes())
+    fn read(text: &str) -> Result<ReferenceTable, BadList> {
+        ReferenceTable::read(text.as_bytes())
     }
 
     #[test]
@@ -217,13 +213,13 @@ mod tests {
         let entry = &reference.entries[0];
         assert_eq!((entry.mnemonic.as_str(), entry.operands.as_str(), entry.line), ("add", "r64, r64", 3));
         assert_eq!(entry.pair, Some(("op2".to_string(), "op1".to_string())));
-        assert_eq!((entry.latency, entry.throughput), (Some(Figure::AtMost(1.0)), Some(Figure::Exact(0.25))));
+        assert_eq!(
+            (entry.latency, entry.throughput),
+            (Some(PublishedFigure::AtMost(1.0)), Some(PublishedFigure::Exact(0.25)))
+        );
         assert_eq!(entry.encoding.as_deref(), Some("legacy"));
         let empty = &reference.entries[1];
-        assert_eq!(
-            (empty.latency, empty.throughput, &empty.encoding, &empty.pair),
-            (None, None, &None, &None)
-        );
+        assert_eq!((empty.latency, empty.throughput, &empty.encoding, &empty.pair), (None, None, &None, &None));
         assert!(reference.has_pairs() && reference.warnings.is_empty());
     }
 
@@ -233,9 +229,9 @@ mod tests {
                     xor,\"r64, r64\",op1,op1,same register,0,upper\n\
                     load,m64,mem_addr,op1,,5,upper\nadd,r64,op1,op1,,1,sum\n";
         let entries = read(text).unwrap().entries;
-        let latencies: Vec<Option<Figure>> = entries.iter().map(|entry| entry.latency).collect();
-        assert_eq!(latencies, [None, Some(Figure::AtMost(5.0)), Some(Figure::Exact(1.0))]);
-        assert_eq!(entries[2].bound, Some(Bound::Sum));
+        let latencies: Vec<Option<PublishedFigure>> = entries.iter().map(|entry| entry.latency).collect();
+        assert_eq!(latencies, [None, Some(PublishedFigure::AtMost(5.0)), Some(PublishedFigure::Exact(1.0))]);
+        assert_eq!(entries[2].bound, Some(LatencyBound::Sum));
     }
 
     #[test]
@@ -247,11 +243,7 @@ mod tests {
             ("mnemonic,operands,to,to,latency_cycles\n", Some(1), "leave one"),
             ("mnemonic,operands,latency_cycles\nadd,\"r64, r64\",one\n", Some(2), "14-18"),
             ("mnemonic,operands,latency_cycles\nadd,r64, r64,1\n", Some(2), "double quotes"),
-            (
-                "# note\n\nmnemonic,operands,latency_cycles\r\n\r\n# note\nnop,,\r\nadd,r64\r\n",
-                Some(7),
-                "double",
-            ),
+            ("# note\n\nmnemonic,operands,latency_cycles\r\n\r\n# note\nnop,,\r\nadd,r64\r\n", Some(7), "double"),
             ("mnemonic,operands,latency_cycles\n\nnop,,1\n,r64,1\n", Some(4), "name one"),
             ("mnemonic,operands,latency_cycles,encoding\nadd,r64,1,sse\n", Some(2), "one of legacy, vex"),
             ("mnemonic,operands,latency_cycles,from,to\nadd,r64,1,op1,\n", Some(2), "fill both"),
@@ -262,16 +254,13 @@ mod tests {
             assert_eq!(error.line, line, "{text}: {error}");
             assert!(error.remedy.contains(remedy), "{text}: {error:?}");
         }
-        let error = Reference::read(b"mnemonic,operands,latency_cycles\nadd,\xff,1\n").unwrap_err();
+        let error = ReferenceTable::read(b"mnemonic,operands,latency_cycles\nadd,\xff,1\n").unwrap_err();
         assert_eq!((error.line, error.remedy.as_str()), (Some(2), "save the file as UTF-8"));
     }
 
     #[test]
     fn a_column_that_may_be_misspelt_is_told() {
         let warnings = read("mnemonic,operands,latency_cycles,rthroughput_cycels,ports\n").unwrap().warnings;
-        assert_eq!(
-            warnings,
-            ["column `rthroughput_cycels` is passed over; did you mean `rthroughput_cycles`?"]
-        );
+        assert_eq!(warnings, ["column `rthroughput_cycels` is passed over; did you mean `rthroughput_cycles`?"]);
     }
 }

@@ -1,30 +1,30 @@
 //! What came of a survey, in numbers: by kind of operands, by CPUID features, by reason.
 
-use crate::rows::row::{Bound, Row, Status};
+use crate::rows::instr_row::{InstrRow, LatencyBound, RowStatus};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Whether operands are of a kind.
-type Fits = fn(&str) -> bool;
+type OperandTest = fn(&str) -> bool;
 
 /// The encoding of a row of several instructions, which has no operands of its own.
-const SEQUENCE: &str = "sequence";
+const SEQUENCE_ENCODING: &str = "sequence";
 
 /// Kinds of operands, each form in the first that fits, so that they sum to the whole: what its operands hold, and the
 /// name.
-const KINDS: [(Fits, &str); 7] = [
-    (|operands| operands == SEQUENCE, SEQUENCE),
+const OPERAND_KINDS: [(OperandTest, &str); 7] = [
+    (|operands| operands == SEQUENCE_ENCODING, SEQUENCE_ENCODING),
     (|operands| operands.contains("{k}"), "masked"),
     (|operands| operands.contains("{1to"), "broadcast"),
     (|operands| operands.contains("{er}") || operands.contains("{sae}"), "rounding"),
-    (|operands| operands.split(", ").any(is_memory), "memory"),
+    (|operands| operands.split(", ").any(is_memory_operand), "memory"),
     (str::is_empty, "none"),
     (|_| true, "register"),
 ];
 
 /// How many forms of some sort there are, and what is known of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct FormTally {
     /// All.
     pub forms: u64,
     /// Those that were measured.
@@ -45,17 +45,17 @@ pub struct Tally {
 
 /// A tally and what it is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct NamedTally {
     /// A kind of operands, or CPUID features joined by `+`.
     pub name: String,
     /// The tally.
     #[serde(flatten)]
-    pub tally: Tally,
+    pub tally: FormTally,
 }
 
 /// A reason and how often it was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reason {
+pub struct ReasonCount {
     /// The reason.
     pub reason: String,
     /// Forms.
@@ -64,64 +64,65 @@ pub struct Reason {
 
 /// The numbers of a survey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Summary {
+pub struct SurveySummary {
     /// Of all forms.
     #[serde(flatten)]
-    pub all: Tally,
+    pub all: FormTally,
     /// Why forms were skipped, the most frequent reason first.
-    pub skipped_by_reason: Vec<Reason>,
+    pub skipped_by_reason: Vec<ReasonCount>,
     /// Why forms failed, without addresses, the most frequent reason first.
-    pub failed_by_reason: Vec<Reason>,
+    pub failed_by_reason: Vec<ReasonCount>,
     /// By kind of operands; each form counts once.
-    pub by_operands: Vec<Named>,
+    pub by_operands: Vec<NamedTally>,
     /// By CPUID features; each form counts once.
-    pub by_isa: Vec<Named>,
+    pub by_isa: Vec<NamedTally>,
 }
 
-impl Summary {
+impl SurveySummary {
     /// Counts.
-    pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Summary {
-        let mut all = Tally::default();
-        let mut kinds: [Tally; KINDS.len()] = Default::default();
-        let mut isa: BTreeMap<String, Tally> = BTreeMap::new();
+    pub fn from_rows<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> SurveySummary {
+        let mut all = FormTally::default();
+        let mut kinds: [FormTally; OPERAND_KINDS.len()] = Default::default();
+        let mut isa: BTreeMap<String, FormTally> = BTreeMap::new();
         let mut reasons: [BTreeMap<String, u64>; 2] = Default::default();
         for row in rows {
-            all.add(row);
-            let operands = if row.encoding == SEQUENCE { SEQUENCE } else { &row.operands };
-            let kind = KINDS.iter().position(|(fits, _)| fits(operands));
-            kinds[kind.expect("the last one fits all")].add(row);
-            isa.entry(row.isa.clone()).or_default().add(row);
+            all.add_row(row);
+            let operands = if row.encoding == SEQUENCE_ENCODING { SEQUENCE_ENCODING } else { &row.operands };
+            let kind = OPERAND_KINDS.iter().position(|(fits, _)| fits(operands));
+            kinds[kind.expect("the last one fits all")].add_row(row);
+            isa.entry(row.isa.clone()).or_default().add_row(row);
             let given = match row.status {
-                Status::Measured => continue,
-                Status::Skipped => &mut reasons[0],
-                Status::Failed => &mut reasons[1],
+                RowStatus::Measured => continue,
+                RowStatus::Skipped => &mut reasons[0],
+                RowStatus::Failed => &mut reasons[1],
             };
             // What follows tells of this form alone: an address, an instruction.
             let reason = row.reason.as_deref().unwrap_or_default();
-            let end = if row.status == Status::Skipped { ": " } else { " at " };
+            let end = if row.status == RowStatus::Skipped { ": " } else { " at " };
             let reason = reason.split(end).next().unwrap_or_default();
             *given.entry(reason.to_string()).or_default() += 1;
         }
-        let kinds = KINDS.iter().zip(kinds).map(|((_, name), tally)| Named { name: name.to_string(), tally });
-        let [skipped, failed] = reasons.map(sorted);
-        Summary {
+        let kinds =
+            OPERAND_KINDS.iter().zip(kinds).map(|((_, name), tally)| NamedTally { name: name.to_string(), tally });
+        let [skipped, failed] = reasons.map(sort_reasons);
+        SurveySummary {
             all,
             skipped_by_reason: skipped,
             failed_by_reason: failed,
             by_operands: kinds.filter(|named| named.tally.forms > 0).collect(),
-            by_isa: isa.into_iter().map(|(name, tally)| Named { name, tally }).collect(),
+            by_isa: isa.into_iter().map(|(name, tally)| NamedTally { name, tally }).collect(),
         }
     }
 }
 
-fn sorted(reasons: BTreeMap<String, u64>) -> Vec<Reason> {
-    let mut reasons: Vec<Reason> =
-        reasons.into_iter().map(|(reason, forms)| Reason { reason, forms }).collect();
+fn sort_reasons(reasons: BTreeMap<String, u64>) -> Vec<ReasonCount> {
+    let mut reasons: Vec<ReasonCount> =
+        reasons.into_iter().map(|(reason, forms)| ReasonCount { reason, forms }).collect();
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.forms));
     reasons
 }
 
-fn is_memory(operand: &str) -> bool {
+fn is_memory_operand(operand: &str) -> bool {
     let of = |prefix: &str| {
         operand
             .strip_prefix(prefix)
@@ -130,19 +131,19 @@ fn is_memory(operand: &str) -> bool {
     of("m") || of("vm") || of("moffs") || operand.starts_with('[')
 }
 
-impl Tally {
-    fn add(&mut self, row: &Row) {
+impl FormTally {
+    fn add_row(&mut self, row: &InstrRow) {
         self.forms += 1;
         match row.status {
-            Status::Measured => self.measured += 1,
-            Status::Skipped => self.skipped += 1,
-            Status::Failed => self.failed += 1,
+            RowStatus::Measured => self.measured += 1,
+            RowStatus::Skipped => self.skipped += 1,
+            RowStatus::Failed => self.failed += 1,
         }
-        for latency in super::compare::headlines(row) {
+        for latency in super::compare::headline_latencies(row) {
             match latency.bound {
-                Bound::Exact => self.exact += 1,
-                Bound::Sum => self.sum += 1,
-                Bound::Upper => self.upper += 1,
+                LatencyBound::Exact => self.exact += 1,
+                LatencyBound::Sum => self.sum += 1,
+                LatencyBound::Upper => self.upper += 1,
             }
         }
         self.throughput += u64::from(row.throughput.is_some());
@@ -152,30 +153,35 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::table::tests::{latency, row};
+    use crate::rows::instr_table::tests::{latency, row};
 
     #[test]
     fn parts_sum_to_the_whole() {
-        let mut rows: Vec<Row> = cyclescope_code::asm::forms::all()
+        let mut rows: Vec<InstrRow> = cyclescope_code::asm::forms::all_forms()
             .step_by(50)
             .map(|form| {
-                row(&form.mnemonic(), &form.operands(), vec![latency("op1", "op1", 1.0, Bound::Sum)], 1.0)
+                row(
+                    &form.mnemonic(),
+                    &form.describe_operands(),
+                    vec![latency("op1", "op1", 1.0, LatencyBound::Sum)],
+                    1.0,
+                )
             })
             .collect();
-        rows[3].status = Status::Skipped;
+        rows[3].status = RowStatus::Skipped;
         rows[3].reason = Some("privileged".to_string());
-        rows[4].status = Status::Failed;
+        rows[4].status = RowStatus::Failed;
         rows[4].isa = "avx".to_string();
-        (rows[5].encoding, rows[5].operands) = (SEQUENCE.to_string(), String::new());
+        (rows[5].encoding, rows[5].operands) = (SEQUENCE_ENCODING.to_string(), String::new());
         rows[4].reason = Some("the snippet raised SIGSEGV at address 0x1: nop".to_string());
-        let summary = Summary::of(&rows);
+        let summary = SurveySummary::from_rows(&rows);
         assert_eq!(summary.all.forms, rows.len() as u64);
         assert_eq!(summary.all.measured + 2, rows.len() as u64);
         assert_eq!(summary.all.sum, rows.len() as u64);
-        assert_eq!(summary.skipped_by_reason, [Reason { reason: "privileged".to_string(), forms: 1 }]);
-        let fault = Reason { reason: "the snippet raised SIGSEGV".to_string(), forms: 1 };
+        assert_eq!(summary.skipped_by_reason, [ReasonCount { reason: "privileged".to_string(), forms: 1 }]);
+        let fault = ReasonCount { reason: "the snippet raised SIGSEGV".to_string(), forms: 1 };
         assert_eq!(summary.failed_by_reason, [fault]);
-        let sequences = summary.by_operands.iter().find(|named| named.name == SEQUENCE);
+        let sequences = summary.by_operands.iter().find(|named| named.name == SEQUENCE_ENCODING);
         assert_eq!(sequences.map(|named| named.tally.forms), Some(1));
         for parts in [&summary.by_operands, &summary.by_isa] {
             assert!(parts.len() > 1);
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn kinds_follow_the_operands() {
-        let kind = |operands: &str| KINDS.iter().find(|(fits, _)| fits(operands)).unwrap().1;
+        let kind = |operands: &str| OPERAND_KINDS.iter().find(|(fits, _)| fits(operands)).unwrap().1;
         let cases = [
             ("r64, r64", "register"),
             ("mm, mm", "register"),

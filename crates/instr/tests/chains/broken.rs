@@ -4,21 +4,22 @@ use super::{NEAR, judge, plan};
 use crate::everything::everything;
 use crate::reader::{FAR, decode};
 use cyclescope_code::asm::forms;
-use cyclescope_instr::experiments::experiment::{Experiment, Meaning};
-use cyclescope_instr::forms::operands::encode;
+use cyclescope_instr::experiments::experiment::{ExperimentMeaning, FormExperiment};
+use cyclescope_instr::forms::form_anatomy::encode_instructions;
 use iced_x86::{Code, Instruction, Mnemonic, Register};
 
 /// The experiments of the first form of an instruction that has these operands.
-fn experiments(code: Code, operands: &str) -> (Vec<Experiment>, Instruction) {
-    let form =
-        forms::all().find(|form| form.code == code && form.operands() == operands).expect("it is a form");
+fn experiments(code: Code, operands: &str) -> (Vec<FormExperiment>, Instruction) {
+    let form = forms::all_forms()
+        .find(|form| form.code == code && form.describe_operands() == operands)
+        .expect("it is a form");
     let (plan, sample) = plan(form, &everything()).expect("it is tried");
     (plan.experiments, sample)
 }
 
-fn latency(experiments: &[Experiment], from_name: &str, to_name: &str, special: Option<&str>) -> Experiment {
-    let is = |experiment: &&Experiment| match &experiment.meaning {
-        Meaning::Latency { from, to, variant, .. } => {
+fn latency(experiments: &[FormExperiment], from_name: &str, to_name: &str, special: Option<&str>) -> FormExperiment {
+    let is = |experiment: &&FormExperiment| match &experiment.meaning {
+        ExperimentMeaning::Latency { from, to, variant, .. } => {
             from == from_name && to == to_name && variant.as_deref() == special
         }
         _ => false,
@@ -27,17 +28,17 @@ fn latency(experiments: &[Experiment], from_name: &str, to_name: &str, special: 
 }
 
 /// The same with another period.
-fn changed(experiment: &Experiment, change: impl FnOnce(&mut Vec<Instruction>)) -> Experiment {
+fn changed(experiment: &FormExperiment, change: impl FnOnce(&mut Vec<Instruction>)) -> FormExperiment {
     let mut period = decode(&experiment.period);
     change(&mut period);
-    Experiment { period: encode(&period).expect("it can be encoded"), ..experiment.clone() }
+    FormExperiment { period: encode_instructions(&period).expect("it can be encoded"), ..experiment.clone() }
 }
 
-fn refused(experiment: &Experiment, sample: &Instruction) -> String {
+fn refused(experiment: &FormExperiment, sample: &Instruction) -> String {
     judge(experiment, sample).expect_err("the fault must be seen")
 }
 
-fn nearest(experiment: &Experiment, sample: &Instruction) -> usize {
+fn nearest(experiment: &FormExperiment, sample: &Instruction) -> usize {
     let others = judge(experiment, sample).expect("all instances are there, and closed where they should be");
     others.values().min().copied().unwrap_or(FAR)
 }
@@ -61,7 +62,7 @@ fn the_end_of_a_period_must_reach_its_beginning() {
     let cut = changed(&chain, |period| {
         period.pop();
     });
-    let cut = Experiment { copies: chain.copies - 1, ..cut };
+    let cut = FormExperiment { copies: chain.copies - 1, ..cut };
     assert!(refused(&cut, &sample).contains(&format!("instance {}", cut.copies)));
 }
 
@@ -102,13 +103,13 @@ fn a_store_elsewhere_opens_a_chain() {
     });
     assert!(refused(&elsewhere, &sample).contains("does not wait"));
     // Other bases that are no copies of the first.
-    let alternating = |experiment: &&Experiment| match &experiment.meaning {
-        Meaning::Latency { from, .. } => from == "op2" && experiment.meaning.has_pairs(),
+    let alternating = |experiment: &&FormExperiment| match &experiment.meaning {
+        ExperimentMeaning::Latency { from, .. } => from == "op2" && experiment.meaning.has_pairs(),
         _ => false,
     };
     let chain = all.iter().find(alternating).expect("there is such a chain").clone();
     assert!(judge(&chain, &sample).is_ok());
-    let apart = Experiment { init: Vec::new(), ..chain };
+    let apart = FormExperiment { init: Vec::new(), ..chain };
     refused(&apart, &sample);
 }
 
@@ -135,16 +136,15 @@ fn a_second_way_round_is_seen() {
     assert!(nearest(&chain, &sample) >= NEAR);
     let kept = changed(&chain, |period| {
         let product = period[0].op0_register();
-        let select = period
-            .iter_mut()
-            .find(|instruction| instruction.op_count() == 2 && instruction.rflags_read() != 0);
+        let select =
+            period.iter_mut().find(|instruction| instruction.op_count() == 2 && instruction.rflags_read() != 0);
         select.expect("flags are read").set_op0_register(product);
         period.retain(|instruction| instruction.mnemonic() != Mnemonic::Movsxd);
     });
     let direct = match kept.meaning.clone() {
-        Meaning::Latency { from, to, variant, links, turn, ports } => {
+        ExperimentMeaning::Latency { from, to, variant, links, turn, ports } => {
             let links = links[..1].to_vec();
-            Experiment { meaning: Meaning::Latency { from, to, variant, links, turn, ports }, ..kept }
+            FormExperiment { meaning: ExperimentMeaning::Latency { from, to, variant, links, turn, ports }, ..kept }
         }
         other => panic!("{other:?} is no chain"),
     };

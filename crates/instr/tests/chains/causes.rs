@@ -29,14 +29,11 @@ pub enum Cause {
 /// The cause of one near dependency; none where it is a fault of the program.
 pub fn cause(sample: &Instruction, (output, input): (Port, Port)) -> Option<Cause> {
     use CpuidFeature as F;
-    let padlock =
-        [F::PADLOCK_ACE, F::PADLOCK_PHE, F::PADLOCK_PMM, F::PADLOCK_RNG, F::PADLOCK_GMI, F::PADLOCK_UNDOC];
-    let registers: Vec<Register> =
-        (0..sample.op_count()).map(|operand| sample.op_register(operand)).collect();
+    let padlock = [F::PADLOCK_ACE, F::PADLOCK_PHE, F::PADLOCK_PMM, F::PADLOCK_RNG, F::PADLOCK_GMI, F::PADLOCK_UNDOC];
+    let registers: Vec<Register> = (0..sample.op_count()).map(|operand| sample.op_register(operand)).collect();
     let vectors = |port: Port| matches!(port, Port::Implied(register) if register.is_vector_register());
     let root = matches!(sample.mnemonic(), Mnemonic::Sqrtss | Mnemonic::Sqrtsd);
-    let area =
-        [Mnemonic::Movdir64b, Mnemonic::Xsave, Mnemonic::Xsave64, Mnemonic::Xsaveopt, Mnemonic::Xsaveopt64];
+    let area = [Mnemonic::Movdir64b, Mnemonic::Xsave, Mnemonic::Xsave64, Mnemonic::Xsaveopt, Mnemonic::Xsaveopt64];
     let is_part = |register: &Register| register.is_gpr8() || register.is_gpr16();
     if sample.cpuid_features().iter().any(|feature| padlock.contains(feature)) {
         Some(Cause::Padlock)

@@ -11,13 +11,13 @@ mod values;
 mod verdict;
 
 use causes::{Cause, cause};
-use cyclescope_code::asm::{Listing, forms, forms::Choice, forms::Form};
-use cyclescope_core::machine::features::Features;
-use cyclescope_exec::Ring;
-use cyclescope_instr::experiments::experiment::{Experiment, Meaning, Way};
+use cyclescope_code::asm::{Listing, forms, forms::InstructionForm, forms::OperandChoice};
+use cyclescope_core::machine::features::CpuFeatures;
+use cyclescope_exec::PrivilegeRing;
+use cyclescope_instr::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
 use cyclescope_instr::experiments::form_plan::FormPlan;
-use cyclescope_instr::forms::operands::Anatomy;
-use cyclescope_instr::forms::skip::skip;
+use cyclescope_instr::forms::form_anatomy::FormAnatomy;
+use cyclescope_instr::forms::skip::find_skip;
 use everything::everything;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use ports::Port;
@@ -29,15 +29,15 @@ use verdict::Others;
 const NEAR: usize = 3;
 
 /// The plan of a form, and the form as the test itself writes it; why there is none where it is not tried.
-pub fn plan(form: Form, features: &Features) -> Result<(FormPlan, Instruction), String> {
-    let anatomy = Anatomy::of(form).expect("every form has an instance");
-    if let Some(skip) = skip(&anatomy, features, Ring::Three) {
+pub fn plan(form: InstructionForm, features: &CpuFeatures) -> Result<(FormPlan, Instruction), String> {
+    let anatomy = FormAnatomy::from_form(form).expect("every form has an instance");
+    if let Some(skip) = find_skip(&anatomy, features, PrivilegeRing::Three) {
         return Err(skip.code().to_string());
     }
     let bases = [Register::R14, Register::RDI];
-    let choice = |base: &Register| Choice { base: *base, ..Choice::default() };
+    let choice = |base: &Register| OperandChoice { base: *base, ..OperandChoice::default() };
     let sample =
-        bases.iter().find_map(|base| form.instruction(&choice(base))).expect("every form has an instance");
+        bases.iter().find_map(|base| form.build_instruction(&choice(base))).expect("every form has an instance");
     Ok((FormPlan::new(anatomy, features, &form.into()), sample))
 }
 
@@ -58,29 +58,29 @@ pub fn mnemonics(names: impl Iterator<Item = &'static str>) -> Vec<Mnemonic> {
 }
 
 /// Other dependencies of an experiment that is what it says, or why it is not.
-pub fn judge(experiment: &Experiment, sample: &Instruction) -> Result<Others, String> {
-    let Experiment { init, period, copies, meaning, .. } = experiment;
+pub fn judge(experiment: &FormExperiment, sample: &Instruction) -> Result<Others, String> {
+    let FormExperiment { init, period, copies, meaning, .. } = experiment;
     let meaning = match meaning {
-        Meaning::Operands { of, .. } => of,
+        ExperimentMeaning::Operands { of, .. } => of,
         meaning => meaning,
     };
     let parts = if meaning.has_pairs() { 2 } else { 1 };
     let reading = reader::read(init, period, sample, *copies, parts)?;
     match meaning {
-        Meaning::Operands { .. } => Err("operands of operands".to_string()),
-        Meaning::Latency { from, to, variant, links, .. } => {
+        ExperimentMeaning::Operands { .. } => Err("operands of operands".to_string()),
+        ExperimentMeaning::Latency { from, to, variant, links, .. } => {
             let input = Port::named(from, variant.as_deref());
             let links = mnemonics(links.iter().map(|link| link.name));
             let others = verdict::chain(&reading, input, Port::named(to, None), &links)?;
             // One register for all inputs is what this variant is about.
             Ok(if variant.as_deref() == Some("same register") { Others::new() } else { others })
         }
-        Meaning::SameDestination { to } => {
+        ExperimentMeaning::SameDestination { to } => {
             let to = Port::named(to, None);
             let others = verdict::independent(&reading)?;
             Ok(others.into_iter().filter(|(pair, _)| *pair != (to, to)).collect())
         }
-        Meaning::Throughput { .. } => verdict::independent(&reading),
+        ExperimentMeaning::Throughput { .. } => verdict::independent(&reading),
     }
 }
 
@@ -106,7 +106,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn form(&mut self, form: Form, features: &Features) {
+    fn form(&mut self, form: InstructionForm, features: &CpuFeatures) {
         let mut count = |what: String| *self.forms.entry(what).or_default() += 1;
         let (plan, sample) = match plan(form, features) {
             Ok((_, sample)) if sample.flow_control() != FlowControl::Next => {
@@ -122,10 +122,10 @@ impl Tally {
         // A recipe whose dependencies can be broken in several ways has a program for each; one of them has none.
         let mut recipes: BTreeMap<String, (usize, Others)> = BTreeMap::new();
         // Ways that are taken only where a chain takes no whole number of cycles, or is about as slow as its instances.
-        let ways = [Way::Longer(8), Way::Beside(3)];
+        let ways = [ChainVariation::Longer(8), ChainVariation::Beside(3)];
         let again = (0..plan.experiments.len())
             .flat_map(|index| ways.map(|way| (index, way)))
-            .filter_map(|(index, way)| plan.again(index, way));
+            .filter_map(|(index, way)| plan.vary_chain(index, way));
         for experiment in plan.experiments.iter().cloned().chain(again) {
             let experiment = &experiment;
             let others = match judge(experiment, &sample) {
@@ -140,10 +140,10 @@ impl Tally {
                 }
             };
             match &experiment.meaning {
-                Meaning::Operands { .. } => self.operands += 1,
-                Meaning::Latency { .. } => self.latency += 1,
-                Meaning::SameDestination { .. } => self.same_destination += 1,
-                Meaning::Throughput { recipe, .. } => {
+                ExperimentMeaning::Operands { .. } => self.operands += 1,
+                ExperimentMeaning::Latency { .. } => self.latency += 1,
+                ExperimentMeaning::SameDestination { .. } => self.same_destination += 1,
+                ExperimentMeaning::Throughput { recipe, .. } => {
                     self.throughput += 1;
                     let least = others.values().min().copied().unwrap_or(reader::FAR);
                     let best = recipes.entry(unbroken(recipe)).or_insert((0, Others::new()));
@@ -159,7 +159,7 @@ impl Tally {
             self.faults.push(format!("{form:?}: no throughput program"));
         }
         for (recipe, (_, others)) in recipes {
-            self.near(&others, &sample, || format!("{:?} {}, {recipe}", form.code, form.operands()));
+            self.near(&others, &sample, || format!("{:?} {}, {recipe}", form.code, form.describe_operands()));
         }
     }
 
@@ -180,21 +180,21 @@ fn has_no_program(sample: &Instruction) -> bool {
     sample.mnemonic() == Mnemonic::Xlatb || prefetches && sample.op0_kind() == OpKind::Memory
 }
 
-fn told(form: Form, experiment: &Experiment) -> String {
+fn told(form: InstructionForm, experiment: &FormExperiment) -> String {
     let text = Listing::from_bytes(&experiment.period).text().replace('\n', "; ");
     let what = match &experiment.meaning {
-        Meaning::Latency { from, to, variant, .. } => {
+        ExperimentMeaning::Latency { from, to, variant, .. } => {
             format!("{from} to {to} {}", variant.as_deref().unwrap_or_default())
         }
         other => format!("{other:?}"),
     };
-    format!("{:?} {}, {what}: {}", form.code, form.operands(), text.chars().take(400).collect::<String>())
+    format!("{:?} {}, {what}: {}", form.code, form.describe_operands(), text.chars().take(400).collect::<String>())
 }
 
 #[test]
 fn every_program_is_what_it_says() {
     let features = everything();
-    let all: Vec<Form> = forms::all().collect();
+    let all: Vec<InstructionForm> = forms::all_forms().collect();
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let tally = |thread: usize| {
         let mut tally = Tally::default();
@@ -204,8 +204,7 @@ fn every_program_is_what_it_says() {
     let mut whole = Tally::default();
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || tally(thread))).collect();
-        for tally in running.into_iter().map(|thread| thread.join().expect("no form makes the reader panic"))
-        {
+        for tally in running.into_iter().map(|thread| thread.join().expect("no form makes the reader panic")) {
             tally.forms.into_iter().for_each(|(what, count)| *whole.forms.entry(what).or_default() += count);
             tally.near.into_iter().for_each(|(cause, count)| *whole.near.entry(cause).or_default() += count);
             whole.latency += tally.latency;
@@ -230,10 +229,5 @@ fn every_program_is_what_it_says() {
     assert_eq!(whole.forms.values().sum::<usize>(), all.len());
     let read = whole.forms["read"];
     assert!(read > 16_500, "{read} forms");
-    assert!(
-        whole.latency > 4 * read && whole.throughput >= 8 * read,
-        "{} {}",
-        whole.latency,
-        whole.throughput
-    );
+    assert!(whole.latency > 4 * read && whole.throughput >= 8 * read, "{} {}", whole.latency, whole.throughput);
 }

@@ -1,8 +1,6 @@
 //! What an instruction reads and writes, by operand, straight from iced's database.
 
-use iced_x86::{
-    Instruction, InstructionInfo, Mnemonic, OpAccess, OpCodeOperandKind, OpKind, Register, RflagsBits,
-};
+use iced_x86::{Instruction, InstructionInfo, Mnemonic, OpAccess, OpCodeOperandKind, OpKind, Register, RflagsBits};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -132,14 +130,9 @@ impl Ports {
 
     fn flags(&mut self, instruction: &Instruction) {
         // The direction flag and the conditions of x87 no program changes.
-        let status = RflagsBits::OF
-            | RflagsBits::SF
-            | RflagsBits::ZF
-            | RflagsBits::AF
-            | RflagsBits::PF
-            | RflagsBits::CF;
-        let bits =
-            move |flags: u32| (0..32).filter(move |bit| (flags & status) >> bit & 1 == 1).map(Resource::Flag);
+        let status =
+            RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF | RflagsBits::CF;
+        let bits = move |flags: u32| (0..32).filter(move |bit| (flags & status) >> bit & 1 == 1).map(Resource::Flag);
         let written = instruction.rflags_modified();
         let kept = if keeps_flags(instruction) { written } else { 0 };
         self.inputs.extend(bits(instruction.rflags_read() | kept).map(|flag| (Port::Flags, flag)));
@@ -151,6 +144,5 @@ impl Ports {
 pub fn keeps_flags(instruction: &Instruction) -> bool {
     use Mnemonic::{Rcl, Rcr, Rol, Ror, Sal, Sar, Shl, Shld, Shr, Shrd};
     let by_register = instruction.op_code().op_kinds().contains(&OpCodeOperandKind::cl);
-    by_register
-        && matches!(instruction.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
+    by_register && matches!(instruction.mnemonic(), Rcl | Rcr | Rol | Ror | Sal | Sar | Shl | Shld | Shr | Shrd)
 }

@@ -4,8 +4,8 @@ use crate::ports::{Port, Ports, Resource, reads, writes};
 use crate::values::Values;
 use iced_x86::RflagsBits;
 use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
-    Register, UsedMemory,
+    Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess, Register,
+    UsedMemory,
 };
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -174,13 +174,7 @@ fn instances(
 }
 
 /// Reads init code once, then the period at least twice. An instance has several parts where it stores at two places.
-pub fn read(
-    init: &[u8],
-    period: &[u8],
-    sample: &Instruction,
-    copies: usize,
-    parts: usize,
-) -> Result<Reading, String> {
+pub fn read(init: &[u8], period: &[u8], sample: &Instruction, copies: usize, parts: usize) -> Result<Reading, String> {
     let period = decode(period);
     if is_idle(sample) {
         return Ok(Reading::default());
@@ -200,11 +194,8 @@ pub fn read(
     }
     reader.held.clear();
     reader.stored.clear();
-    let steps: Vec<Step> = period
-        .into_iter()
-        .zip(roles)
-        .map(|(instruction, role)| Step::new(instruction, role, &sample))
-        .collect();
+    let steps: Vec<Step> =
+        period.into_iter().zip(roles).map(|(instruction, role)| Step::new(instruction, role, &sample)).collect();
     let repeats = INSTANCES.div_ceil(copies).max(2);
     for _ in 0..repeats {
         steps.iter().for_each(|step| reader.step(step));
@@ -225,26 +216,21 @@ impl Reader {
             }
         }
         // What a masked store leaves alone it does not read.
-        let loads = info
-            .used_memory()
-            .iter()
-            .filter(|memory| memory.access() != OpAccess::CondWrite && reads(memory.access()));
+        let loads =
+            info.used_memory().iter().filter(|memory| memory.access() != OpAccess::CondWrite && reads(memory.access()));
         inputs.extend(loads.map(|memory| (Port::Data, self.load(memory))));
         let stores: Vec<UsedMemory> =
             info.used_memory().iter().filter(|memory| writes(memory.access())).copied().collect();
         if is_instance {
             self.arrive(&inputs);
-            let used = info
-                .used_memory()
-                .iter()
-                .filter(|memory| memory.base() != Register::None && !memory.base().is_ip());
+            let used =
+                info.used_memory().iter().filter(|memory| memory.base() != Register::None && !memory.base().is_ip());
             self.reading.astray += used.filter(|memory| self.where_to(memory).is_none()).count();
         }
         let mut through = self.none.clone();
         if !is_instance && inputs.iter().any(|(_, origins)| !origins.is_empty()) {
             let all = inputs.iter().flat_map(|(_, origins)| origins.iter());
-            let mut passed: Vec<Origin> =
-                all.filter_map(|origin| self.passed(*origin, instruction)).collect();
+            let mut passed: Vec<Origin> = all.filter_map(|origin| self.passed(*origin, instruction)).collect();
             passed.sort_unstable();
             passed.dedup();
             through = passed.into();
@@ -291,8 +277,7 @@ impl Reader {
 
     /// The loop's DEC, which may come after any period: it leaves the carry flag alone.
     fn count_down(&mut self) {
-        self.held
-            .retain(|resource, _| !matches!(resource, Resource::Flag(bit) if 1 << bit != RflagsBits::CF));
+        self.held.retain(|resource, _| !matches!(resource, Resource::Flag(bit) if 1 << bit != RflagsBits::CF));
     }
 
     /// Registers of the x87 stack by where they are, not by how far below the top.
@@ -313,21 +298,15 @@ impl Reader {
     fn swapped(&self, instruction: &Instruction) -> Option<[(Resource, Origins); 2]> {
         let places = [0, 1].map(|operand| self.place(Resource::Register(instruction.op_register(operand))));
         let held = |place| self.held.get(&place).unwrap_or(&self.none).clone();
-        (instruction.mnemonic() == Mnemonic::Fxch)
-            .then(|| [(places[0], held(places[1])), (places[1], held(places[0]))])
+        (instruction.mnemonic() == Mnemonic::Fxch).then(|| [(places[0], held(places[1])), (places[1], held(places[0]))])
     }
 
     fn arrive(&mut self, inputs: &[(Port, Origins)]) {
         let at = self.reading.instances;
         for (port, origins) in inputs {
             for origin in origins.iter().filter(|origin| origin.instance < at) {
-                let edge = Edge {
-                    output: origin.port,
-                    input: *port,
-                    distance: at - origin.instance,
-                    path: origin.path,
-                    at,
-                };
+                let edge =
+                    Edge { output: origin.port, input: *port, distance: at - origin.instance, path: origin.path, at };
                 self.reading.edges.push(edge);
             }
         }
@@ -355,13 +334,7 @@ impl Reader {
         for memory in stores {
             let Some((area, offset)) = self.where_to(memory) else { continue };
             let scattered = memory.index().is_vector_register();
-            self.stored.push(Stored {
-                area,
-                offset,
-                size: size(memory),
-                scattered,
-                origins: origins.clone(),
-            });
+            self.stored.push(Stored { area, offset, size: size(memory), scattered, origins: origins.clone() });
         }
     }
 
@@ -376,10 +349,7 @@ impl Reader {
                 continue;
             }
             found.extend_from_slice(&stored.origins);
-            if stored.offset <= offset
-                && offset + size <= stored.offset + stored.size
-                && !gathered
-                && !stored.scattered
+            if stored.offset <= offset && offset + size <= stored.offset + stored.size && !gathered && !stored.scattered
             {
                 break;
             }

@@ -2,14 +2,14 @@
 
 use crate::everything::everything;
 use cyclescope_code::asm::forms;
-use cyclescope_core::machine::features::Features;
-use cyclescope_exec::Ring;
-use cyclescope_exec::kernel::refused::{Judged, Rules, judge};
-use cyclescope_instr::experiments::experiment::Experiment;
+use cyclescope_core::machine::features::CpuFeatures;
+use cyclescope_exec::PrivilegeRing;
+use cyclescope_exec::kernel::refusal::{JudgedCode, RefusalRules, judge_code};
+use cyclescope_instr::experiments::experiment::FormExperiment;
 use cyclescope_instr::experiments::form_plan::FormPlan;
-use cyclescope_instr::experiments::ring_0::restrict;
-use cyclescope_instr::forms::operands::Anatomy;
-use cyclescope_instr::forms::skip::{Skip, skip};
+use cyclescope_instr::experiments::ring_0::restrict_plan;
+use cyclescope_instr::forms::form_anatomy::FormAnatomy;
+use cyclescope_instr::forms::skip::{SkipReason, find_skip};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -36,33 +36,33 @@ struct Found {
     took: Duration,
 }
 
-fn is_refused(experiment: &Experiment) -> Option<String> {
-    let judged = Judged {
+fn is_refused(experiment: &FormExperiment) -> Option<String> {
+    let judged = JudgedCode {
         init: &experiment.init,
         snippet: &experiment.period,
-        copies: experiment.repeats(usize::MAX),
+        copies: experiment.count_repeats(usize::MAX),
         looped: true,
         following: &[],
     };
-    judge(judged, Rules { lone_cpu: false }).err().map(|refusal| refusal.to_string())
+    judge_code(judged, RefusalRules { lone_cpu: false }).err().map(|refusal| refusal.to_string())
 }
 
 impl Found {
-    fn form(&mut self, form: forms::Form, features: &Features) {
-        let anatomy = Anatomy::of(form).expect("every form has an instance");
+    fn form(&mut self, form: forms::InstructionForm, features: &CpuFeatures) {
+        let anatomy = FormAnatomy::from_form(form).expect("every form has an instance");
         let name = form.mnemonic();
-        let user = skip(&anatomy, features, Ring::Three);
-        let kernel = skip(&anatomy, features, Ring::Zero);
+        let user = find_skip(&anatomy, features, PrivilegeRing::Three);
+        let kernel = find_skip(&anatomy, features, PrivilegeRing::Zero);
         let mut plan = FormPlan::new(anatomy, features, &form.into());
         let all = plan.experiments.len();
-        let kernel = kernel.or_else(|| restrict(&mut plan));
-        if user == Some(Skip::Privileged) {
-            let end = kernel.map_or(format!("{} of {all} programs", plan.experiments.len()), Skip::reason);
-            self.told.push(format!("{:?} {}: {end}", form.code, form.operands()));
+        let kernel = kernel.or_else(|| restrict_plan(&mut plan));
+        if user == Some(SkipReason::Privileged) {
+            let end = kernel.map_or(format!("{} of {all} programs", plan.experiments.len()), SkipReason::describe);
+            self.told.push(format!("{:?} {}: {end}", form.code, form.describe_operands()));
         }
         match (user, kernel) {
             (None, Some(_)) => drop(self.refused.insert(name)),
-            (Some(Skip::Privileged), None) => drop(self.privileged.insert(name)),
+            (Some(SkipReason::Privileged), None) => drop(self.privileged.insert(name)),
             (Some(_), None) => drop(self.more.insert(name)),
             _ => {}
         }
@@ -72,7 +72,7 @@ impl Found {
         let begun = Instant::now();
         for experiment in &plan.experiments {
             if let Some(why) = is_refused(experiment) {
-                *self.programs.entry(format!("{:?} {}: {why}", form.code, form.operands())).or_default() += 1;
+                *self.programs.entry(format!("{:?} {}: {why}", form.code, form.describe_operands())).or_default() += 1;
             }
         }
         self.judged += plan.experiments.len();
@@ -97,7 +97,7 @@ fn words(text: &str) -> BTreeSet<String> {
 #[test]
 fn ring_0_runs_every_program_of_every_form_that_it_does_not_skip() {
     let features = everything();
-    let all: Vec<forms::Form> = forms::all().collect();
+    let all: Vec<forms::InstructionForm> = forms::all_forms().collect();
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let mut found = Found::default();
     std::thread::scope(|scope| {

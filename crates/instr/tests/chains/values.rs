@@ -144,9 +144,7 @@ impl Values {
             Mnemonic::And if old.is_zero() || self.of(other?).is_zero() => Value::default(),
             Mnemonic::Or if old.is_zero() => self.of(other?),
             Mnemonic::Or if self.of(other?).is_zero() || self.of(other?) == old => old,
-            Mnemonic::Lea => {
-                self.of(instruction.memory_base()).plus(instruction.memory_displacement64() as i64)?
-            }
+            Mnemonic::Lea => self.of(instruction.memory_base()).plus(instruction.memory_displacement64() as i64)?,
             _ => return None,
         };
         Some((full, value))
@@ -174,13 +172,8 @@ impl Values {
         }
         let has = |kind| (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == kind);
         let step = instruction.memory_size().size() as i64;
-        if !instruction.has_rep_prefix()
-            && !instruction.has_repne_prefix()
-            && instruction.is_string_instruction()
-        {
-            for (kind, register) in
-                [(OpKind::MemorySegRSI, Register::RSI), (OpKind::MemoryESRDI, Register::RDI)]
-            {
+        if !instruction.has_rep_prefix() && !instruction.has_repne_prefix() && instruction.is_string_instruction() {
+            for (kind, register) in [(OpKind::MemorySegRSI, Register::RSI), (OpKind::MemoryESRDI, Register::RDI)] {
                 if has(kind) {
                     moved.extend(self.of(register).plus(step).map(|value| (register, value)));
                 }

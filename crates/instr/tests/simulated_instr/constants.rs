@@ -1,20 +1,20 @@
 //! Constants in code on simulated cores: those that were planted to matter are variants of their rows, and no others.
 
 use super::everything::everything;
-use cyclescope_code::asm::forms::{self, Form};
+use cyclescope_code::asm::forms::{self, InstructionForm};
 use cyclescope_code::clock::Clock;
-use cyclescope_instr::experiments::effort::Effort;
-use cyclescope_instr::forms::constants::Constant;
-use cyclescope_instr::forms::operands::Anatomy;
-use cyclescope_instr::forms::wanted::WantedForm;
-use cyclescope_instr::rows::row::{Row, Status};
-use cyclescope_instr::survey::Survey;
+use cyclescope_instr::experiments::survey_effort::SurveyEffort;
+use cyclescope_instr::forms::encoded_constant::EncodedConstant;
+use cyclescope_instr::forms::form_anatomy::FormAnatomy;
+use cyclescope_instr::forms::target_form::TargetForm;
+use cyclescope_instr::rows::instr_row::{InstrRow, RowStatus};
+use cyclescope_instr::survey::FormSurvey;
 use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_sim::{CoreModel, SimulatedCore};
 use std::collections::BTreeSet;
 
 /// A difference has to be there twice, in intervals that few layouts make wide.
-const EFFORT: Effort = Effort {
+const EFFORT: SurveyEffort = SurveyEffort {
     passes: 2,
     layouts: 4,
     rounds: 1,
@@ -30,17 +30,17 @@ const SAMPLE: usize = 60;
 /// What the machine says of a constant: rate, and latencies other than through memory.
 type Figures = (f64, Vec<(String, String, u32)>);
 
-fn figures(model: &CoreModel, anatomy: &Anatomy) -> Figures {
+fn figures(model: &CoreModel, anatomy: &FormAnatomy) -> Figures {
     let mut latencies = model.latencies(&anatomy.sample);
     latencies.retain(|(from, to, _)| from != "mem_data" && to != "mem_data");
     (model.throughput(&anatomy.sample), latencies)
 }
 
 /// The constants of a form that cost something else than the general one.
-fn planted(model: &CoreModel, anatomy: &Anatomy) -> BTreeSet<String> {
+fn planted(model: &CoreModel, anatomy: &FormAnatomy) -> BTreeSet<String> {
     let (rate, latencies) = figures(model, anatomy);
-    let differs = |constant: &&Constant| {
-        let other = anatomy.with(**constant).expect("its code can hold it");
+    let differs = |constant: &&EncodedConstant| {
+        let other = anatomy.with_constant(**constant).expect("its code can hold it");
         let (other_rate, others) = figures(model, &other);
         // A shift by zero writes no flags: there is nothing to compare.
         let changed = |(from, to, cycles): &(String, String, u32)| {
@@ -48,11 +48,11 @@ fn planted(model: &CoreModel, anatomy: &Anatomy) -> BTreeSet<String> {
         };
         other_rate != rate || latencies.iter().any(changed)
     };
-    anatomy.constants.iter().skip(1).filter(differs).map(Constant::to_string).collect()
+    anatomy.constants.iter().skip(1).filter(differs).map(EncodedConstant::to_string).collect()
 }
 
 /// The constants that a row has variants for.
-fn found(row: &Row) -> BTreeSet<String> {
+fn found(row: &InstrRow) -> BTreeSet<String> {
     let rates = row.throughput.iter().flat_map(|throughput| &throughput.variants);
     let rates = rates.map(|variant| variant.variant.clone());
     let names = rates.chain(row.latency.iter().filter_map(|latency| latency.variant.clone()));
@@ -60,22 +60,22 @@ fn found(row: &Row) -> BTreeSet<String> {
 }
 
 fn check(model: &CoreModel, every: usize) -> usize {
-    let has = |form: &Form| Anatomy::of(*form).is_some_and(|anatomy| anatomy.constants.len() > 1);
-    let forms: Vec<Form> = forms::all().filter(has).step_by(every).collect();
+    let has = |form: &InstructionForm| FormAnatomy::from_form(*form).is_some_and(|anatomy| anatomy.constants.len() > 1);
+    let forms: Vec<InstructionForm> = forms::all_forms().filter(has).step_by(every).collect();
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
-    let wanted = forms.iter().copied().map(WantedForm::from).collect();
-    let survey = Survey::new(timing, &mut core, &features, wanted, settings).expect("no fault is planted");
+    let wanted = forms.iter().copied().map(TargetForm::from).collect();
+    let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings).expect("no fault is planted");
     let (mut matter, mut wrong) = (0, Vec::new());
     for (at, form) in forms.iter().enumerate() {
-        let row = survey.settle(&mut core, at).expect("no fault is planted").0;
-        if row.status != Status::Measured {
+        let row = survey.settle_form(&mut core, at).expect("no fault is planted").0;
+        if row.status != RowStatus::Measured {
             continue;
         }
-        let anatomy = Anatomy::of(*form).expect("it was measured");
+        let anatomy = FormAnatomy::from_form(*form).expect("it was measured");
         let (planted, found) = (planted(model, &anatomy), found(&row));
         matter += planted.len();
         if planted != found {
@@ -88,11 +88,11 @@ fn check(model: &CoreModel, every: usize) -> usize {
 
 #[test]
 fn constants_that_matter_are_variants() {
-    let model = CoreModel { special_constants: Some(2), ..CoreModel::random(11) };
+    let model = CoreModel { special_constants: Some(2), ..CoreModel::from_seed(11) };
     assert!(check(&model, SAMPLE) > 10);
 }
 
 #[test]
 fn where_no_constant_matters_there_are_no_variants() {
-    assert_eq!(check(&CoreModel::random(12), SAMPLE), 0);
+    assert_eq!(check(&CoreModel::from_seed(12), SAMPLE), 0);
 }

@@ -1,22 +1,22 @@
 //! What cores do that others do not: renaming memory through some bases or any, and combining stores.
 
 use super::scored;
-use cyclescope_code::asm::forms::{self, Form};
-use cyclescope_instr::rows::row::{Bound, Latency, Row};
+use cyclescope_code::asm::forms::{self, InstructionForm};
+use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use cyclescope_sim::CoreModel;
 use iced_x86::Code;
 
 /// Forms with these operands.
-fn forms(wanted: &[(Code, &str)]) -> Vec<Form> {
-    let is = |form: &Form| {
-        wanted.iter().any(|(code, operands)| form.code == *code && form.operands() == *operands)
+fn forms(wanted: &[(Code, &str)]) -> Vec<InstructionForm> {
+    let is = |form: &InstructionForm| {
+        wanted.iter().any(|(code, operands)| form.code == *code && form.describe_operands() == *operands)
     };
-    let found: Vec<Form> = forms::all().filter(is).collect();
+    let found: Vec<InstructionForm> = forms::all_forms().filter(is).collect();
     assert_eq!(found.len(), wanted.len());
     found
 }
 
-fn is_renamed(latency: &&Latency) -> bool {
+fn is_renamed(latency: &&OperandLatency) -> bool {
     latency.variant.as_deref() == Some("renamed")
 }
 
@@ -40,12 +40,12 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
         for (renamed_latency, renames_any_base) in
             [(None, false), (Some(0), false), (Some(0), true), (Some(1), false), (Some(1), true)]
         {
-            let model = CoreModel { renamed_latency, renames_any_base, ..CoreModel::random(seed) };
+            let model = CoreModel { renamed_latency, renames_any_base, ..CoreModel::from_seed(seed) };
             let (score, rows) = scored(&model, &forms);
             let case = format!("machine {seed}, {renamed_latency:?}, any base {renames_any_base}");
             assert_eq!(score.complaints(), Vec::<String>::new(), "{case}");
             // Of these, one latency or the other has no second chain that would tell; one is atomic.
-            let apart = |row: &&Row| ["adc", "rcl", "xadd", "xchg"].contains(&row.mnemonic.as_str());
+            let apart = |row: &&InstrRow| ["adc", "rcl", "xadd", "xchg"].contains(&row.mnemonic.as_str());
             for row in rows.iter().filter(|row| !row.operands.contains("xmm") && !apart(row)) {
                 let seen = row.latency.iter().find(is_renamed);
                 assert_eq!(seen.is_some(), renamed_latency.is_some(), "{case}: {row:?}");
@@ -53,16 +53,14 @@ fn renaming_is_seen_through_whatever_base_it_is_done() {
                 let moved = row.mnemonic == "mov" && row.latency.iter().any(|one| one.variant.is_none());
                 assert!(moved || row.mnemonic != "mov", "{case}: {row:?}");
             }
-            let impossible = |latency: &Latency| latency.cost.high.is_none_or(|high| high <= 0.0);
+            let impossible = |latency: &OperandLatency| latency.cost.high.is_none_or(|high| high <= 0.0);
             assert!(!rows.iter().flat_map(|row| &row.latency).any(impossible), "{case}");
-            let pair = rows
-                .iter()
-                .find(|row| row.code == "Mov_r64_rm64")
-                .and_then(|row| row.latency.iter().find(is_renamed));
+            let pair =
+                rows.iter().find(|row| row.code == "Mov_r64_rm64").and_then(|row| row.latency.iter().find(is_renamed));
             if let (Some(pair), Some(planted)) = (pair, renamed_latency) {
                 let cycles = pair.cost.value.expect("it was measured");
                 assert!(
-                    (cycles - f64::from(planted)).abs() < 0.05 && pair.bound == Bound::Sum,
+                    (cycles - f64::from(planted)).abs() < 0.05 && pair.bound == LatencyBound::Sum,
                     "{case}: {pair:?}"
                 );
             }
@@ -78,17 +76,16 @@ fn stores_past_the_caches_are_measured_by_whole_lines() {
         (Code::EVEX_Vmovntdq_m512_zmm, "m512, zmm"),
     ]);
     for combining_latency in [None, Some(24)] {
-        let model = CoreModel { combining_latency, ..CoreModel::random(1) };
+        let model = CoreModel { combining_latency, ..CoreModel::from_seed(1) };
         let (score, rows) = scored(&model, &forms);
         assert_eq!(score.complaints(), Vec::<String>::new());
         for row in &rows {
             let throughput = row.throughput.as_ref().expect("it was measured");
-            let of_line = |row: &Row| {
+            let of_line = |row: &InstrRow| {
                 let variants = &row.throughput.as_ref()?.variants;
                 variants.iter().find(|one| one.variant == "one line")?.cost.value
             };
-            let (sustained, merged) =
-                (throughput.cost.value.expect("a number"), of_line(row).expect("a number"));
+            let (sustained, merged) = (throughput.cost.value.expect("a number"), of_line(row).expect("a number"));
             assert_eq!(sustained > 2.0 * merged, combining_latency.is_some(), "{row:?}");
             assert!(throughput.recipe.contains("cache lines written whole"), "{row:?}");
         }

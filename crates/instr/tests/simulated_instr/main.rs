@@ -11,13 +11,13 @@ mod regimes;
 mod score;
 mod sequences;
 
-use cyclescope_code::asm::forms::{self, Choice, Form};
+use cyclescope_code::asm::forms::{self, InstructionForm, OperandChoice};
 use cyclescope_code::clock::Clock;
-use cyclescope_instr::experiments::effort::Effort;
 use cyclescope_instr::experiments::form_plan::FormPlan;
-use cyclescope_instr::forms::wanted::WantedForm;
-use cyclescope_instr::rows::row::{Row, Status};
-use cyclescope_instr::survey::{Event, Known, Survey};
+use cyclescope_instr::experiments::survey_effort::SurveyEffort;
+use cyclescope_instr::forms::target_form::TargetForm;
+use cyclescope_instr::rows::instr_row::{InstrRow, RowStatus};
+use cyclescope_instr::survey::{FormSurvey, SurveyEvent, SurveyState};
 use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_sim::{CoreModel, SimulatedCore};
 use everything::everything;
@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Nothing disturbs a simulated core: three layouts say as much as many. Of two, chance makes an interval as wide as it likes.
-const EFFORT: Effort = Effort {
+const EFFORT: SurveyEffort = SurveyEffort {
     passes: 1,
     layouts: 3,
     rounds: 1,
@@ -41,41 +41,42 @@ const EFFORT: Effort = Effort {
 const SAMPLE: usize = 40;
 
 /// Surveys forms on a machine: rows, with the plan of each that was measured.
-fn survey(model: &CoreModel, seed: u64, all: &[Form]) -> Vec<(Row, Option<FormPlan>)> {
+fn survey(model: &CoreModel, seed: u64, all: &[InstructionForm]) -> Vec<(InstrRow, Option<FormPlan>)> {
     let features = everything();
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let mut core = SimulatedCore::new(model.clone(), seed);
-    let wanted: Vec<WantedForm> = all.iter().map(|form| WantedForm::from(*form)).collect();
+    let wanted: Vec<TargetForm> = all.iter().map(|form| TargetForm::from(*form)).collect();
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
     let settings = SurveySettings { effort: EFFORT, seed, confidence: 0.95 };
-    let survey = Survey::new(timing, &mut core, &features, wanted, settings);
+    let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
     let survey = survey.expect("no fault is planted");
-    let mut rows: Vec<Row> = Vec::new();
-    let mut take = |event: Event, _| {
-        if let Event::Row(row) = event {
+    let mut rows: Vec<InstrRow> = Vec::new();
+    let mut take = |event: SurveyEvent, _| {
+        if let SurveyEvent::Row(row) = event {
             rows.push(*row);
         }
         ControlFlow::Continue(())
     };
-    survey.run(&mut core, Known::default(), &mut take).expect("no fault is planted");
-    let planned = |row: Row| {
-        let is = |form: &Form| format!("{:?}", form.code) == row.code && form.operands() == row.operands;
+    survey.run(&mut core, SurveyState::default(), &mut take).expect("no fault is planted");
+    let planned = |row: InstrRow| {
+        let is =
+            |form: &InstructionForm| format!("{:?}", form.code) == row.code && form.describe_operands() == row.operands;
         let form = all.iter().position(is).expect("a row is of a form");
-        let measured = row.status == Status::Measured;
-        let plan = measured.then(|| survey.plan(form).expect("what is measured has a plan"));
+        let measured = row.status == RowStatus::Measured;
+        let plan = measured.then(|| survey.plan_form(form).expect("what is measured has a plan"));
         (row, plan)
     };
     rows.into_iter().map(planned).collect()
 }
 
 /// How well the survey of a machine agrees with what was planted.
-fn scored(model: &CoreModel, all: &[Form]) -> (Score, Vec<Row>) {
+fn scored(model: &CoreModel, all: &[InstructionForm]) -> (Score, Vec<InstrRow>) {
     let rows = survey(model, model.seed, all);
     let mut score = Score::default();
     for (row, plan) in &rows {
         match (row.status, plan) {
-            (Status::Measured, Some(plan)) => score.add(row, plan, model),
-            (Status::Skipped, _) => score.skipped += 1,
+            (RowStatus::Measured, Some(plan)) => score.add(row, plan, model),
+            (RowStatus::Skipped, _) => score.skipped += 1,
             _ => score.failed.push(format!("{} {}: {:?}", row.code, row.operands, row.reason)),
         }
     }
@@ -83,22 +84,17 @@ fn scored(model: &CoreModel, all: &[Form]) -> (Score, Vec<Row>) {
 }
 
 /// One form of `every`, another one for each seed. Branches are not among them: a simulated core knows no targets.
-fn sample(seed: u64, every: usize) -> Vec<Form> {
-    let flow = |form: &Form| Some(form.instruction(&Choice::default())?.flow_control());
-    let chosen = |(at, form): (usize, Form)| (at % every == seed as usize * 7 % every).then_some(form);
-    forms::all().filter(|form| flow(form) == Some(FlowControl::Next)).enumerate().filter_map(chosen).collect()
+fn sample(seed: u64, every: usize) -> Vec<InstructionForm> {
+    let flow = |form: &InstructionForm| Some(form.build_instruction(&OperandChoice::default())?.flow_control());
+    let chosen = |(at, form): (usize, InstructionForm)| (at % every == seed as usize * 7 % every).then_some(form);
+    forms::all_forms().filter(|form| flow(form) == Some(FlowControl::Next)).enumerate().filter_map(chosen).collect()
 }
 
 fn check(seed: u64, every: usize) {
     let start = Instant::now();
     let forms = sample(seed, every);
-    let (score, _) = scored(&CoreModel::random(seed), &forms);
-    println!(
-        "machine {seed}, {} forms in {:.1} s: {}",
-        forms.len(),
-        start.elapsed().as_secs_f64(),
-        score.text()
-    );
+    let (score, _) = scored(&CoreModel::from_seed(seed), &forms);
+    println!("machine {seed}, {} forms in {:.1} s: {}", forms.len(), start.elapsed().as_secs_f64(), score.text());
     score.complaints().iter().for_each(|line| println!("  {line}"));
     score.check(&forms);
 }
@@ -122,42 +118,41 @@ fn all_forms_are_found_as_planted() {
 #[test]
 fn a_survey_goes_on_where_it_was_broken_off() {
     let features = everything();
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
-    let model = CoreModel::random(5);
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
+    let model = CoreModel::from_seed(5);
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
-    let effort = Effort { passes: 2, ..EFFORT };
+    let effort = SurveyEffort { passes: 2, ..EFFORT };
     let forms = sample(5, 1500);
-    let mut known = Known::default();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut known = SurveyState::default();
+    let mut rows: Vec<InstrRow> = Vec::new();
     for most in [forms.len() / 2, forms.len(), usize::MAX] {
         let mut core = SimulatedCore::new(model.clone(), 5);
-        let wanted = forms.iter().map(|form| WantedForm::from(*form)).collect();
+        let wanted = forms.iter().map(|form| TargetForm::from(*form)).collect();
         let settings = SurveySettings { effort, seed: 5, confidence: 0.95 };
-        let survey = Survey::new(timing, &mut core, &features, wanted, settings);
+        let survey = FormSurvey::new(timing, &mut core, &features, wanted, settings);
         let survey = survey.expect("no fault is planted");
         let mut events = 0;
-        let mut made: Vec<Row> = Vec::new();
+        let mut made: Vec<InstrRow> = Vec::new();
         let mut done = known.done.clone();
-        let standing = survey.standing(&known);
+        let standing = survey.count_progress(&known);
         let mut last = standing;
-        let mut take = |event: Event, progress| {
+        let mut take = |event: SurveyEvent, progress| {
             match event {
-                Event::Row(row) => made.push(*row),
-                Event::Done(one) => done.push(one.clone()),
+                SurveyEvent::Row(row) => made.push(*row),
+                SurveyEvent::Done(one) => done.push(one.clone()),
             }
             (events, last) = (events + 1, progress);
             if events >= most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         survey.run(&mut core, known, &mut take).expect("no fault is planted");
         assert_eq!(last.done, standing.done + events, "what was known is not measured again");
-        let is = |row: &Row, form: &Form| {
-            format!("{:?}", form.code) == row.code && form.operands() == row.operands
+        let is = |row: &InstrRow, form: &InstructionForm| {
+            format!("{:?}", form.code) == row.code && form.describe_operands() == row.operands
         };
         rows.extend(made);
-        let complete: Vec<usize> =
-            (0..forms.len()).filter(|at| rows.iter().any(|row| is(row, &forms[*at]))).collect();
+        let complete: Vec<usize> = (0..forms.len()).filter(|at| rows.iter().any(|row| is(row, &forms[*at]))).collect();
         done.retain(|one| !complete.contains(&one.form));
-        known = Known { complete, done };
+        known = SurveyState { complete, done };
     }
     let mut names: Vec<String> = rows.iter().map(|row| format!("{} {}", row.code, row.operands)).collect();
     names.sort();

@@ -2,17 +2,17 @@
 
 use cyclescope_code::asm::Listing;
 use cyclescope_instr::bodies::links::Link;
-use cyclescope_instr::experiments::experiment::{Experiment, Meaning, Way};
+use cyclescope_instr::experiments::experiment::{ChainVariation, ExperimentMeaning, FormExperiment};
 use cyclescope_instr::experiments::form_plan::FormPlan;
-use cyclescope_instr::forms::operands::Bank;
-use cyclescope_instr::rows::row::Latency;
+use cyclescope_instr::forms::form_anatomy::RegisterBank;
+use cyclescope_instr::rows::instr_row::OperandLatency;
 use cyclescope_sim::CoreModel;
 use iced_x86::{Instruction, OpKind, Register};
 
 /// The experiment that a row's latency is from.
-pub fn origin(plan: &FormPlan, latency: &Latency) -> Option<Experiment> {
-    let is_it = |experiment: &Experiment| match &experiment.meaning {
-        Meaning::Latency { from, to, variant, turn, .. } => {
+pub fn origin(plan: &FormPlan, latency: &OperandLatency) -> Option<FormExperiment> {
+    let is_it = |experiment: &FormExperiment| match &experiment.meaning {
+        ExperimentMeaning::Latency { from, to, variant, turn, .. } => {
             let text = Listing::from_bytes(turn).text().replace('\n', "; ");
             let told = latency.chain.split(" [").next().unwrap_or_default();
             let same = (from, to, variant) == (&latency.from, &latency.to, &latency.variant);
@@ -21,9 +21,9 @@ pub fn origin(plan: &FormPlan, latency: &Latency) -> Option<Experiment> {
         _ => false,
     };
     let again = || {
-        let ways = (1..100).map(Way::Longer).chain((1..20).map(Way::Beside));
+        let ways = (1..100).map(ChainVariation::Longer).chain((1..20).map(ChainVariation::Beside));
         let all = ways.flat_map(|way| (0..plan.experiments.len()).map(move |index| (index, way)));
-        all.filter_map(|(index, way)| plan.again(index, way)).find(is_it)
+        all.filter_map(|(index, way)| plan.vary_chain(index, way)).find(is_it)
     };
     plan.experiments.iter().find(|experiment| is_it(experiment)).cloned().or_else(again)
 }
@@ -49,22 +49,19 @@ fn through(model: &CoreModel, instruction: &Instruction, from: &str, to: &str) -
     };
     let is = |operand: u32| {
         instruction.op_kind(operand) == OpKind::Register
-            && instruction.op_register(operand).full_register()
-                == instruction.op_register(input - 1).full_register()
+            && instruction.op_register(operand).full_register() == instruction.op_register(input - 1).full_register()
     };
-    let same = (0..instruction.op_count())
-        .filter(|operand| is(*operand))
-        .map(|operand| format!("op{}", operand + 1));
+    let same = (0..instruction.op_count()).filter(|operand| is(*operand)).map(|operand| format!("op{}", operand + 1));
     same.filter_map(|from| model.latency(instruction, &from, to)).max()
 }
 
 /// Core cycles from a link's source to its destination.
 fn link(model: &CoreModel, instruction: &Instruction, link: &Link, again: bool) -> Option<u32> {
     let (from, to) = match (link.from, link.to) {
-        (_, Bank::Flags) => ("op1", "flags"),
-        (Bank::Flags, _) => ("flags", "op1"),
-        (_, Bank::Memory) => ("op2", "mem_data"),
-        (Bank::Memory, _) => ("mem_data", "op1"),
+        (_, RegisterBank::Flags) => ("op1", "flags"),
+        (RegisterBank::Flags, _) => ("flags", "op1"),
+        (_, RegisterBank::Memory) => ("op2", "mem_data"),
+        (RegisterBank::Memory, _) => ("mem_data", "op1"),
         _ if link.name == "and" || again => ("op1", "op1"),
         _ => ("op2", "op1"),
     };
@@ -72,15 +69,14 @@ fn link(model: &CoreModel, instruction: &Instruction, link: &Link, again: bool) 
 }
 
 /// The planted latency of an experiment's form, and of all its links; none where nothing depends on the input.
-pub fn cycle(model: &CoreModel, experiment: &Experiment, sample: &Instruction) -> Option<(u32, u32)> {
-    let Meaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
+pub fn cycle(model: &CoreModel, experiment: &FormExperiment, sample: &Instruction) -> Option<(u32, u32)> {
+    let ExperimentMeaning::Latency { from, to, links, turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
     let turn = turn.instructions();
     let at = turn.iter().rposition(|instruction| is_alike(instruction, sample))?;
     let own = through(model, &turn[at], from, to)?;
     // A turn may begin with the last link of the one before.
-    let stored_again =
-        |other: &&Instruction| sample.memory_base() != Register::None && is_alike(other, sample);
+    let stored_again = |other: &&Instruction| sample.memory_base() != Register::None && is_alike(other, sample);
     let mut rest = turn[at + 1..].iter().chain(&turn[..at]).filter(|other| !stored_again(other));
     let mut sum = 0;
     for (index, one) in links.iter().enumerate() {
@@ -101,8 +97,8 @@ pub fn cycle(model: &CoreModel, experiment: &Experiment, sample: &Instruction) -
 }
 
 /// The instance of a chain's first turn.
-pub fn instance(experiment: &Experiment, sample: &Instruction) -> Option<Instruction> {
-    let Meaning::Latency { turn, .. } = &experiment.meaning else { return None };
+pub fn instance(experiment: &FormExperiment, sample: &Instruction) -> Option<Instruction> {
+    let ExperimentMeaning::Latency { turn, .. } = &experiment.meaning else { return None };
     let turn = Listing::from_bytes(turn);
     turn.instructions().iter().copied().find(|instruction| is_alike(instruction, sample))
 }

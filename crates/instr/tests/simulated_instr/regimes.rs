@@ -3,11 +3,11 @@
 use crate::planted::{cycle, origin};
 use crate::{sample, survey};
 use cyclescope_code::asm::Listing;
-use cyclescope_code::asm::forms::{self, Form};
-use cyclescope_instr::experiments::experiment::Meaning;
+use cyclescope_code::asm::forms::{self, InstructionForm};
+use cyclescope_instr::experiments::experiment::ExperimentMeaning;
 use cyclescope_instr::experiments::form_plan::FormPlan;
-use cyclescope_instr::rows::row::{Bound, Latency, Regimes};
-use cyclescope_sim::{Class, CoreModel, Regime};
+use cyclescope_instr::rows::instr_row::{LatencyBound, LatencyRegimes, OperandLatency};
+use cyclescope_sim::{CoreModel, RegimeClass, SimulatedRegime};
 use iced_x86::Mnemonic;
 
 /// Core cycles that a latency may be off.
@@ -30,9 +30,16 @@ struct Found {
 }
 
 impl Found {
-    fn judge(&mut self, model: &CoreModel, regime: &Regime, plan: &FormPlan, latency: &Latency, name: &str) {
+    fn judge(
+        &mut self,
+        model: &CoreModel,
+        regime: &SimulatedRegime,
+        plan: &FormPlan,
+        latency: &OperandLatency,
+        name: &str,
+    ) {
         let Some(experiment) = origin(plan, latency) else { return };
-        let Meaning::Latency { links, turn, ports, .. } = &experiment.meaning else { return };
+        let ExperimentMeaning::Latency { links, turn, ports, .. } = &experiment.meaning else { return };
         let turn = Listing::from_bytes(turn);
         let turn = turn.instructions();
         let of_class = turn.iter().filter(|one| model.is_in_regime(one)).count();
@@ -44,7 +51,7 @@ impl Found {
             }
             // Of what else is in a turn only the whole is known; what is longer shows the chain of its links.
             _ if !links.is_empty() || ports.is_none() || turn.len() > 1 => return,
-            _ if latency.bound != Bound::Exact || through_memory(latency) => return,
+            _ if latency.bound != LatencyBound::Exact || through_memory(latency) => return,
             (Some(found), Some(own)) => {
                 self.two += 1;
                 is_planted(found, regime, own, model.throughput(&plan.anatomy.sample))
@@ -62,13 +69,13 @@ impl Found {
     }
 }
 
-fn through_memory(latency: &Latency) -> bool {
+fn through_memory(latency: &OperandLatency) -> bool {
     latency.from == "mem_data" || latency.to == "mem_data"
 }
 
 /// Whether the figures are those of a chain that takes `own` where few wait. Its instructions enter the scheduler each
 /// `rate` cycles at most.
-fn is_planted(found: &Regimes, regime: &Regime, own: f64, rate: f64) -> bool {
+fn is_planted(found: &LatencyRegimes, regime: &SimulatedRegime, own: f64, rate: f64) -> bool {
     let saturated = own + f64::from(regime.half_cycles) / 2.0;
     let near = |found: Option<f64>, planted: f64| found.is_some_and(|found| (found - planted).abs() <= OFF);
     let range = f64::from(regime.knee) - 3.0..=most(regime, own, rate);
@@ -77,11 +84,11 @@ fn is_planted(found: &Regimes, regime: &Regime, own: f64, rate: f64) -> bool {
 }
 
 /// The knee in instructions of a chain at most: some have started when others enter, so that not all of a chain wait.
-fn most(regime: &Regime, own: f64, rate: f64) -> f64 {
+fn most(regime: &SimulatedRegime, own: f64, rate: f64) -> f64 {
     f64::from(regime.knee) / (1.0 - (rate / own).min(MOVING)) + 4.0
 }
 
-fn search(model: &CoreModel, seed: u64, forms: &[Form]) -> Found {
+fn search(model: &CoreModel, seed: u64, forms: &[InstructionForm]) -> Found {
     let regime = model.regime.expect("it is planted");
     let rows = survey(model, seed, forms);
     let mut found = Found::default();
@@ -96,16 +103,15 @@ fn search(model: &CoreModel, seed: u64, forms: &[Form]) -> Found {
 
 #[test]
 fn two_latencies_are_found_where_they_are_planted() {
-    let vector = Class::Vector;
-    let one = Class::Mnemonic(Mnemonic::Vpaddd);
-    let cases =
-        [(vector, 50, 2), (vector, 20, 2), (vector, 50, 1), (vector, 20, 1), (one, 50, 2), (one, 20, 1)];
+    let vector = RegimeClass::Vector;
+    let one = RegimeClass::Mnemonic(Mnemonic::Vpaddd);
+    let cases = [(vector, 50, 2), (vector, 20, 2), (vector, 50, 1), (vector, 20, 1), (one, 50, 2), (one, 20, 1)];
     for (seed, (class, knee, half_cycles)) in (11..).zip(cases) {
-        let regime = Regime { class, knee, half_cycles };
-        let model = CoreModel { regime: Some(regime), ..CoreModel::random(seed) };
+        let regime = SimulatedRegime { class, knee, half_cycles };
+        let model = CoreModel { regime: Some(regime), ..CoreModel::from_seed(seed) };
         let mut forms = sample(seed, SAMPLE);
-        let added = |form: &Form| form.mnemonic() == "vpaddd" && !forms.contains(form);
-        let more: Vec<Form> = forms::all().filter(added).step_by(3).collect();
+        let added = |form: &InstructionForm| form.mnemonic() == "vpaddd" && !forms.contains(form);
+        let more: Vec<InstructionForm> = forms::all_forms().filter(added).step_by(3).collect();
         forms.extend(more);
         let found = search(&model, seed, &forms);
         println!("{regime:?}: {} with two latencies, {} with one", found.two, found.one);

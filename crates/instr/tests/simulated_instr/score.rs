@@ -1,16 +1,14 @@
 //! How well what was found agrees with what was planted.
 
 use crate::planted::{cycle, instance, origin};
-use cyclescope_code::asm::forms::{Form, Variant};
+use cyclescope_code::asm::forms::{InstructionForm, OperandVariant};
 use cyclescope_instr::bodies::x87;
-use cyclescope_instr::experiments::experiment::Meaning;
+use cyclescope_instr::experiments::experiment::ExperimentMeaning;
 use cyclescope_instr::experiments::form_plan::FormPlan;
-use cyclescope_instr::forms::operands::{Bank, Place};
-use cyclescope_instr::rows::row::{Bound, Latency, Row};
+use cyclescope_instr::forms::form_anatomy::{OperandPlace, RegisterBank};
+use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound, OperandLatency};
 use cyclescope_sim::CoreModel;
-use iced_x86::{
-    CpuidFeature, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedRegister,
-};
+use iced_x86::{CpuidFeature, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register, UsedRegister};
 
 /// Core cycles that a latency may be off.
 const OFF: f64 = 0.05;
@@ -51,7 +49,7 @@ pub struct Score {
 fn approximate(sample: &Instruction) -> Option<&'static str> {
     if sample.is_vsib() {
         Some("masks end gathers and scatters, and their elements are four")
-    } else if x87::uses(sample) {
+    } else if x87::uses_stack(sample) {
         Some("the top of the x87 stack is in all instances")
     } else if sample.is_string_instruction() || sample.is_stack_instruction() {
         Some("implied addresses move by themselves")
@@ -73,8 +71,7 @@ fn is_padlock(feature: &CpuidFeature) -> bool {
 fn implied_vectors(sample: &Instruction) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let named = |register: Register| {
-        (0..sample.op_count())
-            .any(|operand| sample.op_register(operand).full_register() == register.full_register())
+        (0..sample.op_count()).any(|operand| sample.op_register(operand).full_register() == register.full_register())
     };
     let used = factory.info(sample).used_registers();
     let written = |used: &&UsedRegister| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead);
@@ -83,7 +80,7 @@ fn implied_vectors(sample: &Instruction) -> bool {
 }
 
 impl Score {
-    pub fn add(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel) {
+    pub fn add(&mut self, row: &InstrRow, plan: &FormPlan, model: &CoreModel) {
         self.measured += 1;
         if approximate(&plan.anatomy.sample).is_some() {
             self.approximate += 1;
@@ -106,7 +103,7 @@ impl Score {
         self.right += usize::from(self.wrong.len() + self.wrong_exact.len() == before);
     }
 
-    fn throughput(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel) {
+    fn throughput(&mut self, row: &InstrRow, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
         let planted = model.throughput(sample);
         let found = row.throughput.as_ref().and_then(|throughput| throughput.cost.value).unwrap_or(f64::NAN);
@@ -120,59 +117,52 @@ impl Score {
         }
     }
 
-    fn latency(&mut self, row: &Row, latency: &Latency, plan: &FormPlan, model: &CoreModel) {
+    fn latency(&mut self, row: &InstrRow, latency: &OperandLatency, plan: &FormPlan, model: &CoreModel) {
         let value = latency.cost.value.unwrap_or(f64::NAN);
         let Some(experiment) = origin(plan, latency) else {
             // Where memory is renamed in every chain, what the address costs stands for what the data do.
             assert!(
-                latency.from == "mem_data" && latency.bound == Bound::Upper,
+                latency.from == "mem_data" && latency.bound == LatencyBound::Upper,
                 "{latency:?} is from no experiment"
             );
             return;
         };
         let planted = cycle(model, &experiment, &plan.anatomy.sample);
         let told = |what: &str| {
-            let (from, to, variant) =
-                (&latency.from, &latency.to, latency.variant.as_deref().unwrap_or_default());
-            format!(
-                "{}: {what} {from} to {to} {variant} {value:.3}, planted {planted:?}: {}",
-                name(row),
-                latency.chain
-            )
+            let (from, to, variant) = (&latency.from, &latency.to, latency.variant.as_deref().unwrap_or_default());
+            format!("{}: {what} {from} to {to} {variant} {value:.3}, planted {planted:?}: {}", name(row), latency.chain)
         };
         let right = match (latency.bound, planted) {
-            (Bound::Exact, Some((own, _))) => (value - f64::from(own)).abs() <= OFF,
-            (Bound::Sum, Some((own, links))) => {
+            (LatencyBound::Exact, Some((own, _))) => (value - f64::from(own)).abs() <= OFF,
+            (LatencyBound::Sum, Some((own, links))) => {
                 // A form's own store and the link's may meet at the one port for stores.
-                let meet = plan.anatomy.writes(Place::Memory) && experiment_stores(&experiment.meaning)
-                    || experiment.meaning.alternates();
+                let meet = plan.anatomy.writes_place(OperandPlace::Memory) && experiment_stores(&experiment.meaning)
+                    || experiment.meaning.is_alternating();
                 let over = whole(latency) - f64::from(own + links);
                 let rest = (whole(latency) - subtracted(latency)).max(0.0);
                 (-OFF..=OFF + f64::from(u8::from(meet))).contains(&over) && (value - rest).abs() <= ROUNDED
             }
-            (Bound::Upper, Some((own, links))) => {
-                whole(latency) >= f64::from(own + links) - OFF || value < 1.0
-            }
+            (LatencyBound::Upper, Some((own, links))) => whole(latency) >= f64::from(own + links) - OFF || value < 1.0,
             // One that depends on nothing, once a cycle: its time cannot tell.
-            (Bound::Upper, None) => true,
+            (LatencyBound::Upper, None) => true,
             (_, None) => latency.variant.as_deref() == Some("same register") && value <= 1.0 + OFF,
         };
         match latency.bound {
-            Bound::Exact => self.exact += 1,
-            Bound::Sum => self.sums += 1,
-            Bound::Upper => self.upper += 1,
+            LatencyBound::Exact => self.exact += 1,
+            LatencyBound::Sum => self.sums += 1,
+            LatencyBound::Upper => self.upper += 1,
         }
         match (right, latency.bound) {
             (true, _) => {}
-            (false, Bound::Exact) => self.wrong_exact.push(told("exact")),
+            (false, LatencyBound::Exact) => self.wrong_exact.push(told("exact")),
             (false, bound) => self.wrong.push(told(&format!("{bound:?}"))),
         }
     }
 
-    fn tagged(&mut self, row: &Row, plan: &FormPlan, model: &CoreModel) {
+    fn tagged(&mut self, row: &InstrRow, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
         let same = plan.experiments.iter().find(|experiment| {
-            matches!(&experiment.meaning, Meaning::Latency { variant: Some(variant), .. } if variant == "same register")
+            matches!(&experiment.meaning, ExperimentMeaning::Latency { variant: Some(variant), .. } if variant == "same register")
         });
         let same = same.and_then(|experiment| instance(experiment, sample));
         let own = model.latency(sample, "op1", "op1");
@@ -180,11 +170,10 @@ impl Score {
         let planted = [
             ("eliminated", model.is_eliminated(sample)),
             ("zero_idiom", same.is_some_and(|same| model.is_zero_idiom(&same))),
-            ("false_dependency", model.false_dependency(sample) && shows),
+            ("false_dependency", model.has_false_dependency(sample) && shows),
         ];
         for (tag, planted) in planted {
-            let is_it =
-                |found: &String| found == tag || tag == "false_dependency" && found == "partial_write";
+            let is_it = |found: &String| found == tag || tag == "false_dependency" && found == "partial_write";
             let found = row.tags.iter().any(is_it);
             self.tags += usize::from(found);
             if planted && !found || found && !planted && !(tag == "false_dependency" && own.is_some()) {
@@ -216,7 +205,7 @@ impl Score {
         self.failed.iter().chain(&self.wrong_exact).chain(&self.wrong).cloned().collect()
     }
 
-    pub fn check(&self, forms: &[Form]) {
+    pub fn check(&self, forms: &[InstructionForm]) {
         let judged = self.measured - self.approximate;
         assert_eq!(self.measured + self.skipped + self.failed.len(), forms.len());
         assert!(judged as f64 > 0.9 * forms.len() as f64, "{judged} of {} forms were judged", forms.len());
@@ -228,7 +217,7 @@ impl Score {
 }
 
 /// What a chain took, links and all, which its text begins its account with, and what renaming may have hidden.
-fn whole(latency: &Latency) -> f64 {
+fn whole(latency: &OperandLatency) -> f64 {
     let number = |text: &str| text.parse::<f64>().expect("a number of cycles");
     let account = latency.chain.split_once(" less ").and_then(|(begin, _)| begin.rsplit(" [").next());
     let hidden = latency.chain.split_once(" [and ").and_then(|(_, end)| end.split(' ').next());
@@ -236,26 +225,26 @@ fn whole(latency: &Latency) -> f64 {
 }
 
 /// What was subtracted from that.
-fn subtracted(latency: &Latency) -> f64 {
+fn subtracted(latency: &OperandLatency) -> f64 {
     let account = latency.chain.split_once(" less ").and_then(|(_, end)| end.split(' ').next());
     account.map_or(0.0, |text| text.parse().expect("a number of cycles"))
 }
 
-fn experiment_stores(meaning: &Meaning) -> bool {
-    matches!(meaning, Meaning::Latency { links, .. } if links.iter().any(|link| link.to == Bank::Memory))
+fn experiment_stores(meaning: &ExperimentMeaning) -> bool {
+    matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.iter().any(|link| link.to == RegisterBank::Memory))
 }
 
-fn name(row: &Row) -> String {
+fn name(row: &InstrRow) -> String {
     format!("{} {}", row.code, row.operands)
 }
 
 fn rotation(plan: &FormPlan) -> f64 {
-    if plan.anatomy.form.variants.contains(&Variant::HighByte) {
+    if plan.anatomy.form.variants.contains(&OperandVariant::HighByte) {
         return HIGH_BYTES;
     }
     let sample = &plan.anatomy.sample;
     let written =
-        plan.anatomy.slots().into_iter().filter(|slot| plan.anatomy.writes(Place::Slot(*slot))).count();
+        plan.anatomy.slots().into_iter().filter(|slot| plan.anatomy.writes_place(OperandPlace::Slot(*slot))).count();
     let eight = (0..sample.op_count()).any(|operand| {
         let register = sample.op_register(operand);
         register.is_mm() || register.is_k()
@@ -265,7 +254,7 @@ fn rotation(plan: &FormPlan) -> f64 {
 
 /// Instructions that break dependencies and take room in the fastest program, for each instance.
 fn breakers(plan: &FormPlan) -> f64 {
-    use cyclescope_instr::bodies::throughput::Hazards;
-    let hazards = Hazards::of(&plan.anatomy);
+    use cyclescope_instr::bodies::throughput_body::DependencyHazards;
+    let hazards = DependencyHazards::from_anatomy(&plan.anatomy);
     (hazards.registers.len() + usize::from(hazards.flags)) as f64
 }

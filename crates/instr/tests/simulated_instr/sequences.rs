@@ -2,12 +2,12 @@
 
 use super::EFFORT;
 use super::everything::everything;
-use cyclescope_code::asm::parse;
+use cyclescope_code::asm::parse_assembly;
 use cyclescope_code::clock::Clock;
-use cyclescope_instr::forms::sequence::Sequence;
-use cyclescope_instr::forms::wanted::WantedForm;
-use cyclescope_instr::rows::row::{Bound, Row, Status};
-use cyclescope_instr::survey::Survey;
+use cyclescope_instr::forms::instruction_sequence::InstructionSequence;
+use cyclescope_instr::forms::target_form::TargetForm;
+use cyclescope_instr::rows::instr_row::{InstrRow, LatencyBound, RowStatus};
+use cyclescope_instr::survey::FormSurvey;
 use cyclescope_instr::survey_settings::{SurveySettings, SurveyTiming};
 use cyclescope_sim::{CoreModel, SimulatedCore};
 
@@ -16,23 +16,23 @@ type Path<'a> = &'a [(&'a str, &'a str)];
 
 const SEEDS: [u64; 3] = [21, 22, 23];
 
-fn sequence(text: &str) -> Sequence {
-    Sequence::new(parse(text).expect("assembly").instructions()).expect("it can be repeated")
+fn sequence(text: &str) -> InstructionSequence {
+    InstructionSequence::new(parse_assembly(text).expect("assembly").instructions()).expect("it can be repeated")
 }
 
 /// The rows of these sequences on the machine of a model.
-fn rows(model: &CoreModel, texts: &[&str]) -> Vec<Row> {
+fn rows(model: &CoreModel, texts: &[&str]) -> Vec<InstrRow> {
     let features = everything();
     let mut core = SimulatedCore::new(model.clone(), model.seed);
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("a timing method");
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("a timing method");
     let timing = SurveyTiming { clock, step: 2.0, imul_latency: model.imul_latency.into() };
     let settings = SurveySettings { effort: EFFORT, seed: model.seed, confidence: 0.95 };
-    let wanted = |text: &&str| WantedForm::of_sequence(sequence(text)).expect("it has an instruction");
+    let wanted = |text: &&str| TargetForm::from_sequence(sequence(text)).expect("it has an instruction");
     let forms = texts.iter().map(wanted).collect();
-    let survey = Survey::new(timing, &mut core, &features, forms, settings).expect("no fault is planted");
-    let rows = (0..texts.len()).map(|at| survey.settle(&mut core, at).expect("no fault is planted").0);
-    let rows: Vec<Row> = rows.collect();
-    assert!(rows.iter().all(|row| row.status == Status::Measured), "{rows:?}");
+    let survey = FormSurvey::new(timing, &mut core, &features, forms, settings).expect("no fault is planted");
+    let rows = (0..texts.len()).map(|at| survey.settle_form(&mut core, at).expect("no fault is planted").0);
+    let rows: Vec<InstrRow> = rows.collect();
+    assert!(rows.iter().all(|row| row.status == RowStatus::Measured), "{rows:?}");
     rows
 }
 
@@ -45,7 +45,7 @@ fn planted(model: &CoreModel, text: &str, path: Path) -> f64 {
 }
 
 /// The rate is neither better than that of its slowest instruction nor worse than all of them one after the other.
-fn rate_is_possible(model: &CoreModel, row: &Row, text: &str) {
+fn rate_is_possible(model: &CoreModel, row: &InstrRow, text: &str) {
     let rates: Vec<f64> =
         sequence(text).instructions().iter().map(|instruction| model.throughput(instruction)).collect();
     let throughput = row.throughput.as_ref().expect("a rate");
@@ -66,13 +66,10 @@ fn a_latency_is_the_sum_along_what_is_carried() {
         ("adc rax, rbx", &[("rax", &[op1]), ("flags", &[("flags", "flags")])]),
         // The loop's counter writes the zero flag: what is carried in it comes to no other iteration.
         ("cmove rax, rbx; add rax, 1", &[("rax", &[op1, op1])]),
-        (
-            "cmovb rax, rbx; add rax, 1",
-            &[("rax", &[op1, op1]), ("flags", &[("flags", "op1"), ("op1", "flags")])],
-        ),
+        ("cmovb rax, rbx; add rax, 1", &[("rax", &[op1, op1]), ("flags", &[("flags", "op1"), ("op1", "flags")])]),
     ];
     for seed in SEEDS {
-        let model = CoreModel::random(seed);
+        let model = CoreModel::from_seed(seed);
         let texts = cases.map(|(text, _)| text);
         for ((text, carried), row) in cases.iter().zip(rows(&model, &texts)) {
             let mut names: Vec<&str> = row.latency.iter().map(|latency| latency.from.as_str()).collect();
@@ -91,7 +88,7 @@ fn a_latency_is_the_sum_along_what_is_carried() {
                 let planted = planted(&model, of, path);
                 let found = latency.cost.value.expect("a number");
                 let fits = match latency.bound {
-                    Bound::Exact => (found - planted).abs() < 0.05,
+                    LatencyBound::Exact => (found - planted).abs() < 0.05,
                     _ => found > planted - 0.05,
                 };
                 assert!(fits && latency.to == *name, "planted {planted}: {row:?}");
@@ -104,9 +101,8 @@ fn a_latency_is_the_sum_along_what_is_carried() {
 #[test]
 fn what_carries_nothing_has_no_latency_and_what_memory_carries_is_left() {
     for seed in SEEDS {
-        let model = CoreModel::random(seed);
-        let texts =
-            ["popcnt rax, rbx; add rax, 1", "xor eax, eax; imul rax, rbx", "mov [rsi], rax; mov rax, [rsi]"];
+        let model = CoreModel::from_seed(seed);
+        let texts = ["popcnt rax, rbx; add rax, 1", "xor eax, eax; imul rax, rbx", "mov [rsi], rax; mov rax, [rsi]"];
         let rows = rows(&model, &texts);
         for (text, row) in texts.iter().zip(&rows) {
             assert!(row.latency.is_empty(), "{row:?}");
@@ -121,7 +117,7 @@ fn what_carries_nothing_has_no_latency_and_what_memory_carries_is_left() {
 #[test]
 fn an_implied_register_is_put_back() {
     for seed in SEEDS {
-        let model = CoreModel::random(seed);
+        let model = CoreModel::from_seed(seed);
         let row = rows(&model, &["mul rbx"]).remove(0);
         let recipe = &row.throughput.as_ref().expect("a rate").recipe;
         assert!(recipe.contains("broken by copies"), "{recipe}");
@@ -129,6 +125,6 @@ fn an_implied_register_is_put_back() {
         assert_eq!(names, ["rax"], "{row:?}");
         let planted = planted(&model, "mul rbx", &[("rax", "rax")]);
         let found = row.latency[0].cost.value.expect("a number");
-        assert!(row.latency[0].bound != Bound::Exact || (found - planted).abs() < 0.05, "{planted}: {row:?}");
+        assert!(row.latency[0].bound != LatencyBound::Exact || (found - planted).abs() < 0.05, "{planted}: {row:?}");
     }
 }

@@ -1,11 +1,11 @@
 //! Gates: the edges that only an enabled marker goes, found by flow.
 
-use super::flow::{Callee, Cut, Flow, Kind};
+use super::flow_graph::{Callee, EdgeCut, EdgeKind, FlowGraph};
 use iced_x86::Mnemonic;
 
 /// A side of a conditional branch, and what is reached without it.
-struct Candidate {
-    cut: Cut,
+struct GateCandidate {
+    cut: EdgeCut,
     remains: Vec<bool>,
     /// How many instructions and places outside are only reached through it.
     lost: usize,
@@ -14,14 +14,18 @@ struct Candidate {
 }
 
 /// The gates of a function whose marker tests something and branches; none where it has none that can be recognised.
-pub(super) fn gates(base: &Flow, site: &Flow) -> Vec<Cut> {
-    let candidates = candidates(base, site);
-    let calls = own_calls(base, site, &candidates);
-    let found = if calls.is_empty() { quiet(base, site, &candidates) } else { before(&calls, &candidates) };
-    let mut cuts: Vec<Cut> = found.iter().map(|candidate| candidate.cut).collect();
+pub(super) fn find_gates(base: &FlowGraph, site: &FlowGraph) -> Vec<EdgeCut> {
+    let candidates = list_candidates(base, site);
+    let calls = list_own_calls(base, site, &candidates);
+    let found = if calls.is_empty() {
+        find_callless_gates(base, site, &candidates)
+    } else {
+        find_first_gates(&calls, &candidates)
+    };
+    let mut cuts: Vec<EdgeCut> = found.iter().map(|candidate| candidate.cut).collect();
     // A guard's own call may have a gate where the probe's has none.
     if found.len() < calls.len() {
-        let leading = leading(base, site, &calls);
+        let leading = find_sides_to_calls(base, site, &calls);
         cuts = if leading.is_empty() { cuts } else { leading };
     }
     cuts.sort_by_key(|(node, _)| *node);
@@ -31,35 +35,34 @@ pub(super) fn gates(base: &Flow, site: &Flow) -> Vec<Cut> {
 
 /// Sides of conditional branches that a dormant marker can do without: from wherever a return could be reached, it
 /// still can.
-fn candidates(base: &Flow, site: &Flow) -> Vec<Candidate> {
-    let whole = site.reached(&[]);
-    let returning = site.returning(&[]);
-    let in_base = base.reached(&[]);
-    let (branches, calls) = (base.branches(&in_base), base.calls(&in_base));
+fn list_candidates(base: &FlowGraph, site: &FlowGraph) -> Vec<GateCandidate> {
+    let whole = site.reachable_nodes(&[]);
+    let returning = site.nodes_that_return(&[]);
+    let in_base = base.reachable_nodes(&[]);
+    let (branches, calls) = (base.count_branches(&in_base), base.calls_by_callee(&in_base));
     let sides = (0..whole.len()).filter(|node| whole[*node] && site.is_conditional(*node));
-    let cuts = sides.flat_map(|node| [(node, Kind::Taken), (node, Kind::NotTaken)]);
-    let candidate = |cut: Cut| {
-        let remains = site.reached(&[cut]);
-        let still = site.returning(&[cut]);
+    let cuts = sides.flat_map(|node| [(node, EdgeKind::Taken), (node, EdgeKind::NotTaken)]);
+    let candidate = |cut: EdgeCut| {
+        let remains = site.reachable_nodes(&[cut]);
+        let still = site.nodes_that_return(&[cut]);
         let lost = (0..whole.len()).filter(|node| whole[*node] && !remains[*node]).count();
         if lost == 0 || (0..whole.len()).any(|node| remains[node] && returning[node] && !still[node]) {
             return None;
         }
-        let left = site.calls(&remains);
-        let all_calls = calls
-            .iter()
-            .all(|(callee, nodes)| left.get(callee).is_some_and(|left| left.len() >= nodes.len()));
-        let keeps_base = all_calls && site.branches(&remains) > branches;
-        Some(Candidate { cut, remains, lost, keeps_base })
+        let left = site.calls_by_callee(&remains);
+        let all_calls =
+            calls.iter().all(|(callee, nodes)| left.get(callee).is_some_and(|left| left.len() >= nodes.len()));
+        let keeps_base = all_calls && site.count_branches(&remains) > branches;
+        Some(GateCandidate { cut, remains, lost, keeps_base })
     };
     cuts.filter_map(candidate).collect()
 }
 
 /// Calls that the base does not have. Where it has some to the same callee, those behind a gate are the marker's.
-fn own_calls(base: &Flow, site: &Flow, candidates: &[Candidate]) -> Vec<usize> {
-    let in_base = base.calls(&base.reached(&[]));
+fn list_own_calls(base: &FlowGraph, site: &FlowGraph, candidates: &[GateCandidate]) -> Vec<usize> {
+    let in_base = base.calls_by_callee(&base.reachable_nodes(&[]));
     let mut own = Vec::new();
-    for (callee, mut nodes) in site.calls(&site.reached(&[])) {
+    for (callee, mut nodes) in site.calls_by_callee(&site.reachable_nodes(&[])) {
         let known = in_base.get(&callee).map_or(0, Vec::len);
         let gated = |node: usize| candidates.iter().any(|it| it.keeps_base && !it.remains[node]);
         nodes.sort_by_key(|node| gated(*node));
@@ -69,10 +72,10 @@ fn own_calls(base: &Flow, site: &Flow, candidates: &[Candidate]) -> Vec<usize> {
 }
 
 /// The calls of a marker that nothing enables, in the order of their addresses.
-pub(super) fn ungated_calls(base: &Flow, site: &Flow) -> Vec<usize> {
-    let in_base = base.calls(&base.reached(&[]));
+pub(super) fn list_ungated_calls(base: &FlowGraph, site: &FlowGraph) -> Vec<usize> {
+    let in_base = base.calls_by_callee(&base.reachable_nodes(&[]));
     let mut own = Vec::new();
-    for (callee, nodes) in site.calls(&site.reached(&[])) {
+    for (callee, nodes) in site.calls_by_callee(&site.reachable_nodes(&[])) {
         if !matches!(callee, Callee::Left(_)) {
             own.extend(nodes.into_iter().skip(in_base.get(&callee).map_or(0, Vec::len)));
         }
@@ -82,7 +85,7 @@ pub(super) fn ungated_calls(base: &Flow, site: &Flow) -> Vec<usize> {
 }
 
 /// For each call the first gate on the way to it.
-fn before<'a>(calls: &[usize], candidates: &'a [Candidate]) -> Vec<&'a Candidate> {
+fn find_first_gates<'a>(calls: &[usize], candidates: &'a [GateCandidate]) -> Vec<&'a GateCandidate> {
     let ahead = |call: usize| candidates.iter().filter(move |candidate| !candidate.remains[call]);
     let first = |call: &usize| ahead(*call).filter(|it| it.keeps_base).max_by_key(|it| it.lost);
     calls.iter().filter_map(first).collect()
@@ -91,50 +94,52 @@ fn before<'a>(calls: &[usize], candidates: &'a [Candidate]) -> Vec<&'a Candidate
 /// Where no single edge is the gate, since a compiler made several of one test: all sides of branches from which every
 /// way leads through a call of the marker's before it comes to a return or around. None where without them the dormant
 /// function would not be whole: a return, a call of the base or the loop would be lost.
-fn leading(base: &Flow, site: &Flow, calls: &[usize]) -> Vec<Cut> {
-    let whole = site.reached(&[]);
-    let bound = site.bound_for(calls);
+fn find_sides_to_calls(base: &FlowGraph, site: &FlowGraph, calls: &[usize]) -> Vec<EdgeCut> {
+    let whole = site.reachable_nodes(&[]);
+    let bound = site.nodes_bound_for(calls);
     let sides = |node: usize| site.edges(node).iter().filter(|edge| bound[edge.to]);
-    let branches =
-        (0..whole.len()).filter(|node| whole[*node] && site.is_conditional(*node) && !bound[*node]);
-    let mut cuts: Vec<Cut> =
-        branches.flat_map(|node| sides(node).map(move |edge| (node, edge.kind))).collect();
-    let remains = site.reached(&cuts);
+    let branches = (0..whole.len()).filter(|node| whole[*node] && site.is_conditional(*node) && !bound[*node]);
+    let mut cuts: Vec<EdgeCut> = branches.flat_map(|node| sides(node).map(move |edge| (node, edge.kind))).collect();
+    let remains = site.reachable_nodes(&cuts);
     // Those behind others are unlikely code.
     cuts.retain(|(node, _)| remains[*node]);
-    let (returning, still) = (site.returning(&[]), site.returning(&cuts));
-    let left = site.calls(&remains);
-    let keeps_calls = base.calls(&base.reached(&[])).into_iter().all(|(callee, nodes)| {
+    let (returning, still) = (site.nodes_that_return(&[]), site.nodes_that_return(&cuts));
+    let left = site.calls_by_callee(&remains);
+    let keeps_calls = base.calls_by_callee(&base.reachable_nodes(&[])).into_iter().all(|(callee, nodes)| {
         matches!(callee, Callee::Left(_)) || left.get(&callee).is_some_and(|left| left.len() >= nodes.len())
     });
     let keeps_returns = (0..whole.len()).all(|node| !remains[node] || !returning[node] || still[node]);
-    let keeps_loop = !site.goes_around(&whole, &[]) || site.goes_around(&remains, &cuts);
+    let keeps_loop = !site.has_loop(&whole, &[]) || site.has_loop(&remains, &cuts);
     if keeps_calls && keeps_returns && keeps_loop { cuts } else { Vec::new() }
 }
 
 /// Gates in front of code without calls of its own: it comes back to the rest, and the base has nothing like it.
-fn quiet<'a>(base: &Flow, site: &Flow, candidates: &'a [Candidate]) -> Vec<&'a Candidate> {
-    let whole = site.reached(&[]);
+fn find_callless_gates<'a>(
+    base: &FlowGraph,
+    site: &FlowGraph,
+    candidates: &'a [GateCandidate],
+) -> Vec<&'a GateCandidate> {
+    let whole = site.reachable_nodes(&[]);
     let twins: Vec<Vec<Mnemonic>> = {
-        let whole = base.reached(&[]);
+        let whole = base.reachable_nodes(&[]);
         let sides = (0..whole.len()).filter(|node| whole[*node] && base.is_conditional(*node));
-        let cuts = sides.flat_map(|node| [(node, Kind::Taken), (node, Kind::NotTaken)]);
-        cuts.map(|cut| lost(base, &whole, &base.reached(&[cut]))).collect()
+        let cuts = sides.flat_map(|node| [(node, EdgeKind::Taken), (node, EdgeKind::NotTaken)]);
+        cuts.map(|cut| lost_mnemonics(base, &whole, &base.reachable_nodes(&[cut]))).collect()
     };
-    let returns = |candidate: &Candidate| {
+    let returns = |candidate: &GateCandidate| {
         let behind = (0..whole.len()).filter(|node| whole[*node] && !candidate.remains[*node]);
         behind.flat_map(|node| site.edges(node)).any(|edge| candidate.remains[edge.to])
     };
-    let fit = |candidate: &&Candidate| {
-        candidate.keeps_base && returns(candidate) && !twins.contains(&lost(site, &whole, &candidate.remains))
+    let fit = |candidate: &&GateCandidate| {
+        candidate.keeps_base && returns(candidate) && !twins.contains(&lost_mnemonics(site, &whole, &candidate.remains))
     };
-    let fitting: Vec<&Candidate> = candidates.iter().filter(fit).collect();
-    let inner = |it: &Candidate| fitting.iter().any(|other| other.lost > it.lost && !other.remains[it.cut.0]);
+    let fitting: Vec<&GateCandidate> = candidates.iter().filter(fit).collect();
+    let inner = |it: &GateCandidate| fitting.iter().any(|other| other.lost > it.lost && !other.remains[it.cut.0]);
     fitting.iter().copied().filter(|it| !inner(it)).collect()
 }
 
 /// What is only reached through an edge, as mnemonics.
-fn lost(flow: &Flow, whole: &[bool], remains: &[bool]) -> Vec<Mnemonic> {
+fn lost_mnemonics(flow: &FlowGraph, whole: &[bool], remains: &[bool]) -> Vec<Mnemonic> {
     let instructions = flow.instructions().iter().enumerate();
     instructions.filter(|(node, _)| whole[*node] && !remains[*node]).map(|(_, it)| it.mnemonic()).collect()
 }

@@ -1,8 +1,8 @@
 //! A function's instructions as lines that are the same in every process: what lies outside has a name or none, and no
 //! address.
 
-use super::flow::{Flow, fixed_address};
-use crate::compiled::Compiled;
+use super::flow_graph::{FlowGraph, fixed_address};
+use crate::compiled_design::CompiledDesign;
 use cyclescope_code::asm;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ const ELSEWHERE: &str = "elsewhere";
 /// When an instruction is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Path {
+pub enum CodePath {
     /// While the marker is dormant.
     Likely,
     /// Only while it is enabled.
@@ -27,7 +27,7 @@ pub enum Path {
 
 /// One instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct AssemblyLine {
     /// From the function's start.
     pub offset: usize,
     /// Its bytes in hexadecimal.
@@ -35,7 +35,7 @@ pub struct Line {
     /// Intel syntax; branch targets as offsets from the function's start.
     pub text: String,
     /// When it is reached.
-    pub path: Path,
+    pub path: CodePath,
     /// Whether it exists for the marker.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub site: bool,
@@ -44,7 +44,7 @@ pub struct Line {
     pub aligning: bool,
 }
 
-impl Line {
+impl AssemblyLine {
     /// How many bytes it has.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() / 2
@@ -52,14 +52,14 @@ impl Line {
 }
 
 /// `+0x10  84c0  test al, al`, and what the line is to the marker.
-impl fmt::Display for Line {
+impl fmt::Display for AssemblyLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let note = match (self.path, self.site) {
-            (Path::Padding, _) => "padding",
-            (Path::Unlikely, _) => "unlikely",
-            (Path::Likely, true) => "likely, marker",
-            (Path::Likely, false) if self.aligning => "likely, aligns",
-            (Path::Likely, false) => "likely",
+            (CodePath::Padding, _) => "padding",
+            (CodePath::Unlikely, _) => "unlikely",
+            (CodePath::Likely, true) => "likely, marker",
+            (CodePath::Likely, false) if self.aligning => "likely, aligns",
+            (CodePath::Likely, false) => "likely",
         };
         let offset = format!("+{:#x}", self.offset);
         write!(out, "{offset:<7}{:<24}{:<43} {note}", self.bytes, self.text)
@@ -67,33 +67,33 @@ impl fmt::Display for Line {
 }
 
 /// What is known of the instructions of a function.
-pub(super) struct Paths {
+pub(super) struct InstructionPaths {
     pub likely: Vec<bool>,
     pub whole: Vec<bool>,
     pub site: BTreeSet<usize>,
     pub aligning: BTreeSet<usize>,
 }
 
-pub(super) fn lines(
-    flow: &Flow,
+pub(super) fn build_lines(
+    flow: &FlowGraph,
     code: &[u8],
-    paths: &Paths,
+    paths: &InstructionPaths,
     names: &dyn Fn(u64) -> Option<String>,
-) -> Vec<Line> {
+) -> Vec<AssemblyLine> {
     let line = |(node, instruction): (usize, &Instruction)| {
-        let offset = flow.offset(node);
+        let offset = flow.node_offset(node);
         let bytes = &code[offset..offset + instruction.len()];
         let path = match (paths.likely[node], paths.whole[node]) {
-            (true, _) => Path::Likely,
-            (false, true) => Path::Unlikely,
-            (false, false) => Path::Padding,
+            (true, _) => CodePath::Likely,
+            (false, true) => CodePath::Unlikely,
+            (false, false) => CodePath::Padding,
         };
-        Line {
+        AssemblyLine {
             offset,
             bytes: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-            text: text(flow, instruction, names),
+            text: format_instruction(flow, instruction, names),
             path,
-            site: paths.site.contains(&node) || path == Path::Unlikely,
+            site: paths.site.contains(&node) || path == CodePath::Unlikely,
             aligning: paths.aligning.contains(&node),
         }
     };
@@ -101,20 +101,20 @@ pub(super) fn lines(
 }
 
 /// Where the kernel has its code, and that of modules (Linux: Documentation/arch/x86/x86_64/mm.rst).
-const KERNEL: RangeInclusive<u64> = 0xffff_ffff_8000_0000..=0xffff_ffff_feff_ffff;
+const KERNEL_CODE: RangeInclusive<u64> = 0xffff_ffff_8000_0000..=0xffff_ffff_feff_ffff;
 
 /// The address that an instruction gives a register as a constant: the kernel's code lies where 32 bits can say it.
 pub(in super::super) fn kernel_address(instruction: &Instruction) -> Option<u64> {
     let moves = instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate32to64;
-    moves.then(|| instruction.immediate(1)).filter(|value| KERNEL.contains(value))
+    moves.then(|| instruction.immediate(1)).filter(|value| KERNEL_CODE.contains(value))
 }
 
-fn text(flow: &Flow, instruction: &Instruction, names: &dyn Fn(u64) -> Option<String>) -> String {
-    let name = |address: u64| match flow.inside(address) {
-        Some(node) => format!("+{:#x}", flow.offset(node)),
+fn format_instruction(flow: &FlowGraph, instruction: &Instruction, names: &dyn Fn(u64) -> Option<String>) -> String {
+    let name = |address: u64| match flow.node_at_address(address) {
+        Some(node) => format!("+{:#x}", flow.node_offset(node)),
         None => names(address).unwrap_or_else(|| ELSEWHERE.to_string()),
     };
-    let text = asm::text(instruction);
+    let text = asm::format_instruction(instruction);
     let branch = matches!(
         instruction.flow_control(),
         FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
@@ -135,8 +135,8 @@ fn text(flow: &Flow, instruction: &Instruction, names: &dyn Fn(u64) -> Option<St
 }
 
 /// Names for what the functions of a design refer to.
-pub fn names(compiled: &Compiled) -> impl Fn(u64) -> Option<String> {
-    let Compiled { enabled, probe, grace_period, .. } = *compiled;
+pub fn name_addresses(compiled: &CompiledDesign) -> impl Fn(u64) -> Option<String> {
+    let CompiledDesign { enabled, probe, grace_period, .. } = *compiled;
     move |address| match address {
         _ if Some(address) == enabled => Some("enabled".to_string()),
         _ if Some(address) == probe => Some("probe".to_string()),

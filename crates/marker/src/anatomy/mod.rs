@@ -32,29 +32,29 @@
 //! marker's before a return or once around, if without all of them returns, the base's calls and the loop are still
 //! there. If they are not, no gate is named, and nothing is called unlikely.
 
-mod flow;
-mod function;
+mod flow_graph;
+mod function_code;
 mod gate;
 mod listing;
 mod slice;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use function::Function;
+pub(crate) use function_code::FunctionCode;
 pub(super) use listing::kernel_address;
-pub use listing::{Line, Path, names};
+pub use listing::{AssemblyLine, CodePath, name_addresses};
 
 use super::source::design::Enabling;
-use flow::{Cut, Flow};
+use flow_graph::{EdgeCut, FlowGraph};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The bytes of a line of the cache (Intel SDM vol. 2, CPUID leaf 4; the same on AMD's).
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// What a marker adds to a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Anatomy {
+pub struct MarkerAnatomy {
     /// Bytes of the marker's own instructions on the likely path.
     pub likely_bytes: usize,
     /// Bytes of the unlikely path.
@@ -66,9 +66,9 @@ pub struct Anatomy {
     /// The offsets of the branches and NOPs that lead to the unlikely path.
     pub gates: Vec<usize>,
     /// The function.
-    pub assembly: Vec<Line>,
+    pub assembly: Vec<AssemblyLine>,
     /// The function without the marker.
-    pub base_assembly: Vec<Line>,
+    pub base_assembly: Vec<AssemblyLine>,
 }
 
 /// How many lines of the cache a function's instructions lie in.
@@ -83,69 +83,69 @@ pub struct CacheLines {
 }
 
 /// Compares a function that has a marker with the same function without it. `names` names addresses outside of them.
-pub fn anatomy<'a>(
-    base: impl Into<Function<'a>>,
-    site: impl Into<Function<'a>>,
+pub fn compare_functions<'a>(
+    base: impl Into<FunctionCode<'a>>,
+    site: impl Into<FunctionCode<'a>>,
     enabling: Enabling,
     names: &dyn Fn(u64) -> Option<String>,
-) -> Anatomy {
+) -> MarkerAnatomy {
     let (base, site) = (base.into(), site.into());
-    let (base_flow, flow) = (Flow::new(&base, enabling), Flow::new(&site, enabling));
+    let (base_flow, flow) = (FlowGraph::new(&base, enabling), FlowGraph::new(&site, enabling));
     let gates = match enabling {
-        Enabling::Jump | Enabling::Entry => flow.patched(),
-        Enabling::Variable(_) | Enabling::Immediate | Enabling::Switch(_) => gate::gates(&base_flow, &flow),
+        Enabling::Jump | Enabling::Entry => flow.patched_edges(),
+        Enabling::Variable(_) | Enabling::Immediate | Enabling::Switch(_) => gate::find_gates(&base_flow, &flow),
         Enabling::Never | Enabling::Probe | Enabling::Tracer => Vec::new(),
     };
-    let own = slice::own(&base_flow, &flow, &site, enabling, &gates);
-    let base_lines = lines(&base_flow, &base, &[], BTreeSet::new(), names);
-    let lines = lines(&flow, &site, &gates, own, names);
-    let own_bytes = |path| bytes(lines.iter().filter(|line| line.site), path);
-    let difference = |path| bytes(lines.iter(), path) as i64 - bytes(base_lines.iter(), path) as i64;
-    Anatomy {
-        likely_bytes: own_bytes(Path::Likely),
-        unlikely_bytes: own_bytes(Path::Unlikely),
-        function_likely_bytes: difference(Path::Likely),
-        function_unlikely_bytes: difference(Path::Unlikely),
-        gates: gates.iter().map(|(node, _)| flow.offset(*node)).collect(),
+    let own = slice::find_own_instructions(&base_flow, &flow, &site, enabling, &gates);
+    let base_lines = list_lines(&base_flow, &base, &[], BTreeSet::new(), names);
+    let lines = list_lines(&flow, &site, &gates, own, names);
+    let own_bytes = |path| count_bytes(lines.iter().filter(|line| line.site), path);
+    let difference = |path| count_bytes(lines.iter(), path) as i64 - count_bytes(base_lines.iter(), path) as i64;
+    MarkerAnatomy {
+        likely_bytes: own_bytes(CodePath::Likely),
+        unlikely_bytes: own_bytes(CodePath::Unlikely),
+        function_likely_bytes: difference(CodePath::Likely),
+        function_unlikely_bytes: difference(CodePath::Unlikely),
+        gates: gates.iter().map(|(node, _)| flow.node_offset(*node)).collect(),
         assembly: lines,
         base_assembly: base_lines,
     }
 }
 
-impl Anatomy {
+impl MarkerAnatomy {
     /// The lines of the cache that are touched where both functions start `offset` bytes behind a line's start.
     pub(crate) fn cache_lines(&self, offset: usize) -> CacheLines {
         CacheLines {
-            base: touched(&self.base_assembly, offset, &[Path::Likely, Path::Unlikely]),
-            likely: touched(&self.assembly, offset, &[Path::Likely]),
-            both: touched(&self.assembly, offset, &[Path::Likely, Path::Unlikely]),
+            base: count_touched_lines(&self.base_assembly, offset, &[CodePath::Likely, CodePath::Unlikely]),
+            likely: count_touched_lines(&self.assembly, offset, &[CodePath::Likely]),
+            both: count_touched_lines(&self.assembly, offset, &[CodePath::Likely, CodePath::Unlikely]),
         }
     }
 }
 
-fn lines(
-    flow: &Flow,
-    function: &Function,
-    gates: &[Cut],
+fn list_lines(
+    flow: &FlowGraph,
+    function: &FunctionCode,
+    gates: &[EdgeCut],
     site: BTreeSet<usize>,
     names: &dyn Fn(u64) -> Option<String>,
-) -> Vec<Line> {
-    let likely = flow.reached(gates);
-    let aligning = slice::aligning(flow, &likely).difference(&site).copied().collect();
-    let paths = listing::Paths { likely, whole: flow.reached(&[]), site, aligning };
-    listing::lines(flow, function.bytes, &paths, names)
+) -> Vec<AssemblyLine> {
+    let likely = flow.reachable_nodes(gates);
+    let aligning = slice::find_aligning_nops(flow, &likely).difference(&site).copied().collect();
+    let paths = listing::InstructionPaths { likely, whole: flow.reachable_nodes(&[]), site, aligning };
+    listing::build_lines(flow, function.bytes, &paths, names)
 }
 
-fn bytes<'a>(lines: impl Iterator<Item = &'a Line>, path: Path) -> usize {
-    lines.filter(|line| line.path == path && !line.aligning).map(Line::len).sum()
+fn count_bytes<'a>(lines: impl Iterator<Item = &'a AssemblyLine>, path: CodePath) -> usize {
+    lines.filter(|line| line.path == path && !line.aligning).map(AssemblyLine::len).sum()
 }
 
 /// NOPs that are run through are fetched, too.
-fn touched(lines: &[Line], offset: usize, paths: &[Path]) -> usize {
+fn count_touched_lines(lines: &[AssemblyLine], offset: usize, paths: &[CodePath]) -> usize {
     let on_path = lines.iter().filter(|line| paths.contains(&line.path));
     let touched = on_path.flat_map(|line| {
         let first = offset + line.offset;
-        first / LINE..=(first + line.len() - 1) / LINE
+        first / CACHE_LINE..=(first + line.len() - 1) / CACHE_LINE
     });
     touched.collect::<BTreeSet<usize>>().len()
 }

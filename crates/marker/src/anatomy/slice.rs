@@ -1,9 +1,9 @@
 //! What exists for a marker on the likely path: backward slices within a block.
 
-use super::super::compiled::Site;
+use super::super::compiled_design::PatchSite;
 use super::super::source::design::Enabling;
-use super::flow::{Cut, Flow, Kind};
-use super::function::Function;
+use super::flow_graph::{EdgeCut, EdgeKind, FlowGraph};
+use super::function_code::FunctionCode;
 use super::gate;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::collections::BTreeSet;
@@ -13,32 +13,32 @@ const ARGUMENTS: [Register; 6] =
     [Register::RDI, Register::RSI, Register::RDX, Register::RCX, Register::R8, Register::R9];
 
 /// The longest NOP that enabling replaces by a call or a jump.
-const PATCHED: usize = 5;
+const PATCHED_BYTES: usize = 5;
 
 /// The marker's instructions on the likely path.
-pub(super) fn own(
-    base: &Flow,
-    site: &Flow,
-    function: &Function,
+pub(super) fn find_own_instructions(
+    base: &FlowGraph,
+    site: &FlowGraph,
+    function: &FunctionCode,
     enabling: Enabling,
-    gates: &[Cut],
+    gates: &[EdgeCut],
 ) -> BTreeSet<usize> {
-    let likely = site.reached(gates);
+    let likely = site.reachable_nodes(gates);
     let nodes: Vec<usize> = match enabling {
         Enabling::Variable(_) | Enabling::Immediate | Enabling::Switch(_) => {
-            gates.iter().flat_map(|(branch, _)| tested(site, *branch)).collect()
+            gates.iter().flat_map(|(branch, _)| slice_test(site, *branch)).collect()
         }
         Enabling::Jump | Enabling::Entry => {
-            function.sites.iter().flat_map(|place| nops(site, place)).collect()
+            function.sites.iter().flat_map(|place| find_patched_nops(site, place)).collect()
         }
         Enabling::Probe => {
-            gate::ungated_calls(base, site).into_iter().flat_map(|call| called(site, call)).collect()
+            gate::list_ungated_calls(base, site).into_iter().flat_map(|call| slice_call(site, call)).collect()
         }
         Enabling::Never => Vec::new(),
         Enabling::Tracer if !function.sites.is_empty() => {
-            function.sites.iter().filter_map(|place| site.at(place.place)).collect()
+            function.sites.iter().filter_map(|place| site.node_at_offset(place.place)).collect()
         }
-        Enabling::Tracer => traced(site, &likely),
+        Enabling::Tracer => find_breakpoint_nops(site, &likely),
     };
     nodes.into_iter().filter(|node| likely[*node]).collect()
 }
@@ -46,8 +46,8 @@ pub(super) fn own(
 /// NOPs that only bring what follows to an aligned address, and that are run through.
 ///
 /// A compiler aligns the targets of branches, to 8 bytes at least.
-pub(super) fn aligning(flow: &Flow, reached: &[bool]) -> BTreeSet<usize> {
-    let targets = flow.targets();
+pub(super) fn find_aligning_nops(flow: &FlowGraph, reached: &[bool]) -> BTreeSet<usize> {
+    let targets = flow.mark_targets();
     let mut found = BTreeSet::new();
     let mut ahead = false;
     for (node, instruction) in flow.instructions().iter().enumerate().rev() {
@@ -61,9 +61,9 @@ pub(super) fn aligning(flow: &Flow, reached: &[bool]) -> BTreeSet<usize> {
 }
 
 /// The NOPs at a place that is patched.
-fn nops(flow: &Flow, site: &Site) -> Vec<usize> {
-    let Some(first) = flow.at(site.place) else { return Vec::new() };
-    let near = |node: &usize| *node == first || flow.offset(*node) < site.place + PATCHED;
+fn find_patched_nops(flow: &FlowGraph, site: &PatchSite) -> Vec<usize> {
+    let Some(first) = flow.node_at_offset(site.place) else { return Vec::new() };
+    let near = |node: &usize| *node == first || flow.node_offset(*node) < site.place + PATCHED_BYTES;
     // One NOP of several bytes is the whole site; of one byte there are as many as a call has bytes.
     let single = flow.instructions()[first].len() > 1;
     let last = if single { first + 1 } else { flow.instructions().len() };
@@ -71,49 +71,48 @@ fn nops(flow: &Flow, site: &Site) -> Vec<usize> {
 }
 
 /// NOPs of one byte: a tracer's breakpoint replaces one byte.
-fn traced(flow: &Flow, likely: &[bool]) -> Vec<usize> {
-    let aligning = aligning(flow, likely);
-    let one_byte =
-        |node: &usize| likely[*node] && flow.is_nop(*node) && flow.instructions()[*node].len() == 1;
+fn find_breakpoint_nops(flow: &FlowGraph, likely: &[bool]) -> Vec<usize> {
+    let aligning = find_aligning_nops(flow, likely);
+    let one_byte = |node: &usize| likely[*node] && flow.is_nop(*node) && flow.instructions()[*node].len() == 1;
     let all: Vec<usize> = (0..flow.instructions().len()).filter(one_byte).collect();
     let working: Vec<usize> = all.iter().copied().filter(|node| !aligning.contains(node)).collect();
     if working.is_empty() { all } else { working }
 }
 
 /// A branch, what sets the flags that it reads, and what that reads.
-fn tested(flow: &Flow, branch: usize) -> Vec<usize> {
+fn slice_test(flow: &FlowGraph, branch: usize) -> Vec<usize> {
     let mut slice = vec![branch];
     let mut factory = InstructionInfoFactory::new();
     let instruction = &flow.instructions()[branch];
     let mut flags = instruction.rflags_read();
-    let mut registers: BTreeSet<Register> = read(&mut factory, instruction).collect();
-    for node in block(flow, branch) {
+    let mut registers: BTreeSet<Register> = registers_read(&mut factory, instruction).collect();
+    for node in instructions_before(flow, branch) {
         let instruction = &flow.instructions()[node];
         let sets = flags & instruction.rflags_modified();
         let written: Vec<Register> =
-            written(&mut factory, instruction).filter(|it| registers.contains(it)).collect();
+            registers_written(&mut factory, instruction).filter(|it| registers.contains(it)).collect();
         if sets == 0 && written.is_empty() {
             continue;
         }
         slice.push(node);
         flags = flags & !sets | instruction.rflags_read();
         written.iter().for_each(|register| _ = registers.remove(register));
-        registers.extend(read(&mut factory, instruction));
+        registers.extend(registers_read(&mut factory, instruction));
     }
     slice
 }
 
 /// A call and what sets up its arguments. They fill the registers in order, so one that isn't set up ends them; what a
 /// function says in `al` about its variable arguments counts as well.
-fn called(flow: &Flow, call: usize) -> Vec<usize> {
+fn slice_call(flow: &FlowGraph, call: usize) -> Vec<usize> {
     let mut factory = InstructionInfoFactory::new();
     let mut set_up = ARGUMENTS.map(|_| None);
     let mut slice = vec![call];
-    let target: Vec<Register> = read(&mut factory, &flow.instructions()[call]).collect();
+    let target: Vec<Register> = registers_read(&mut factory, &flow.instructions()[call]).collect();
     let mut settled = BTreeSet::new();
-    for node in block(flow, call) {
+    for node in instructions_before(flow, call) {
         let instruction = &flow.instructions()[node];
-        for register in perhaps_written(&mut factory, instruction) {
+        for register in registers_perhaps_written(&mut factory, instruction) {
             // Whatever wrote it last decides; the body's own work may end in a register of an argument.
             if !settled.insert(register) || !is_set_up(instruction) {
                 continue;
@@ -140,45 +139,42 @@ fn is_set_up(instruction: &Instruction) -> bool {
 
 /// The instructions in front of one in its block, nearest first. A call ends a block: flags and the registers that
 /// arguments and tests are in don't outlive it.
-fn block(flow: &Flow, node: usize) -> impl Iterator<Item = usize> {
-    let targets = flow.targets();
+fn instructions_before(flow: &FlowGraph, node: usize) -> impl Iterator<Item = usize> {
+    let targets = flow.mark_targets();
     let mut behind = node;
     std::iter::from_fn(move || {
         let before = behind.checked_sub(1).filter(|_| !targets[behind])?;
-        let goes_on = matches!(flow.edges(before), [edge] if edge.kind == Kind::Next);
+        let goes_on = matches!(flow.edges(before), [edge] if edge.kind == EdgeKind::Next);
         behind = before;
         (goes_on && !flow.is_call(before)).then_some(before)
     })
 }
 
-fn read(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> impl Iterator<Item = Register> {
-    used(factory, instruction, |access| {
+fn registers_read(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> impl Iterator<Item = Register> {
+    registers_used(factory, instruction, |access| {
         matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
     })
 }
 
-fn written(
+fn registers_written(
     factory: &mut InstructionInfoFactory,
     instruction: &Instruction,
 ) -> impl Iterator<Item = Register> {
-    used(factory, instruction, |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite))
+    registers_used(factory, instruction, |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite))
 }
 
 /// With those that only some executions write, as a string instruction that is repeated zero times.
-fn perhaps_written(
+fn registers_perhaps_written(
     factory: &mut InstructionInfoFactory,
     instruction: &Instruction,
 ) -> impl Iterator<Item = Register> {
-    used(factory, instruction, |access| {
-        matches!(
-            access,
-            OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite
-        )
+    registers_used(factory, instruction, |access| {
+        matches!(access, OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite | OpAccess::ReadCondWrite)
     })
 }
 
 /// General registers but the stack pointer, which the whole function goes by.
-fn used(
+fn registers_used(
     factory: &mut InstructionInfoFactory,
     instruction: &Instruction,
     wanted: impl Fn(OpAccess) -> bool,

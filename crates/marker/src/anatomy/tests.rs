@@ -1,8 +1,8 @@
 //! Functions written by hand, one for each shape that compilers give a marker; then all compiled ones.
 
 use super::*;
-use crate::compiled::Compiled;
-use crate::compiled::Site;
+use crate::compiled_design::CompiledDesign;
+use crate::compiled_design::PatchSite;
 use cyclescope_code::asm;
 
 const START: u64 = 0x40_0000;
@@ -12,34 +12,34 @@ const BASE: &str = "test rdi, rdi; jle out; xor eax, eax; nop word ptr [rax+rax+
     out: ret";
 
 fn assembled(text: &str) -> Vec<u8> {
-    asm::parse(text).unwrap_or_else(|error| panic!("{error}: {text}")).bytes().to_vec()
+    asm::parse_assembly(text).unwrap_or_else(|error| panic!("{error}: {text}")).bytes().to_vec()
 }
 
 /// What the marker adds to the base, both as text; places to be patched and where they lead, from the start.
-fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]) -> Anatomy {
+fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]) -> MarkerAnatomy {
     let (base, site) = (assembled(base), assembled(site));
-    let sites: Vec<Site> =
-        sites.iter().map(|(place, to)| Site { place: *place, target: START + *to as u64 }).collect();
-    let function = |bytes, sites| Function { start: START, bytes, entry: 0, sites };
-    let anatomy = anatomy(function(&base, &[]), function(&site, &sites), enabling, &|_| None);
-    let sum: usize = anatomy.assembly.iter().map(Line::len).sum();
+    let sites: Vec<PatchSite> =
+        sites.iter().map(|(place, to)| PatchSite { place: *place, target: START + *to as u64 }).collect();
+    let function = |bytes, sites| FunctionCode { start: START, bytes, entry: 0, sites };
+    let anatomy = compare_functions(function(&base, &[]), function(&site, &sites), enabling, &|_| None);
+    let sum: usize = anatomy.assembly.iter().map(AssemblyLine::len).sum();
     assert_eq!(sum, site.len());
     anatomy
 }
 
 /// The mnemonics of a path's lines that satisfy a condition.
-fn mnemonics(anatomy: &Anatomy, wanted: impl Fn(&Line) -> bool) -> String {
+fn mnemonics(anatomy: &MarkerAnatomy, wanted: impl Fn(&AssemblyLine) -> bool) -> String {
     let lines = anatomy.assembly.iter().filter(|line| wanted(line));
     let words: Vec<&str> = lines.filter_map(|line| line.text.split(' ').next()).collect();
     words.join(" ")
 }
 
-fn own(anatomy: &Anatomy) -> String {
-    mnemonics(anatomy, |line| line.site && line.path == Path::Likely)
+fn own(anatomy: &MarkerAnatomy) -> String {
+    mnemonics(anatomy, |line| line.site && line.path == CodePath::Likely)
 }
 
-fn unlikely(anatomy: &Anatomy) -> String {
-    mnemonics(anatomy, |line| line.path == Path::Unlikely)
+fn unlikely(anatomy: &MarkerAnatomy) -> String {
+    mnemonics(anatomy, |line| line.path == CodePath::Unlikely)
 }
 
 const VARIABLE: Enabling = Enabling::Variable(1);
@@ -59,12 +59,9 @@ fn likely_bytes_are_counted_as_in_the_document_on_linux_kernel_markers() {
         let it = compared(base, &site, enabling, &[]);
         assert_eq!(it.likely_bytes, bytes);
         assert_eq!(unlikely(&it), "mov call mov mov lea call mov call jmp");
-        let from = it.assembly.iter().find(|line| line.path == Path::Unlikely).unwrap().offset;
+        let from = it.assembly.iter().find(|line| line.path == CodePath::Unlikely).unwrap().offset;
         assert_eq!(it.unlikely_bytes, assembled(&site).len() - from);
-        assert_eq!(
-            (it.function_likely_bytes, it.function_unlikely_bytes as usize),
-            (bytes as i64, it.unlikely_bytes)
-        );
+        assert_eq!((it.function_likely_bytes, it.function_unlikely_bytes as usize), (bytes as i64, it.unlikely_bytes));
         assert_eq!(it.gates, [8 + bytes - 2]);
     }
 }
@@ -84,7 +81,7 @@ fn a_loops_guard_is_no_gate_and_prologues_count_in_the_difference() {
     let it = compared(BASE, site, VARIABLE, &[]);
     assert_eq!(own(&it), "movzx test jne");
     assert_eq!(unlikely(&it), "mov test jne mov call jmp add jmp");
-    assert_eq!(mnemonics(&it, |line| line.path == Path::Padding), "nop nop");
+    assert_eq!(mnemonics(&it, |line| line.path == CodePath::Padding), "nop nop");
     // Of the base's alignment nothing counts; push, mov, push, sub, add, pop, pop and a second return do.
     assert_eq!(it.function_likely_bytes, it.likely_bytes as i64 + 1 + 3 + 1 + 4 + 4 + 1 + 1 + 1);
     assert_eq!(it.function_unlikely_bytes, it.unlikely_bytes as i64);
@@ -244,8 +241,7 @@ fn a_semaphore_guards_code_without_calls() {
 
 #[test]
 fn cold_code_of_the_base_is_not_the_markers() {
-    let base =
-        "test rdi, rdi; je null; back: mov eax, dword ptr [rdi]; ret; null: lea rdi, [rip+0x1000]; jmp back";
+    let base = "test rdi, rdi; je null; back: mov eax, dword ptr [rdi]; ret; null: lea rdi, [rip+0x1000]; jmp back";
     let site = "test rdi, rdi; je null; back: cmp word ptr [rip+0x2000], 0; jne on
         joined: mov eax, dword ptr [rdi]; ret
         null: lea rdi, [rip+0x1000]; jmp back
@@ -267,8 +263,7 @@ fn the_nop_of_an_entry_is_all_that_stands_in_the_function() {
         let text_of_site = text(nop);
         let place = assembled(&text_of_site).len() - 6;
         let it = compared(&text(""), &text_of_site, Enabling::Entry, &[(place, 0x10_0000)]);
-        let counts =
-            (it.likely_bytes, it.unlikely_bytes, it.function_likely_bytes, it.function_unlikely_bytes);
+        let counts = (it.likely_bytes, it.unlikely_bytes, it.function_likely_bytes, it.function_unlikely_bytes);
         assert_eq!(counts, (5, 0, 5, 0));
         assert_eq!(it.gates, [place]);
     }
@@ -306,45 +301,39 @@ fn lines_of_the_cache_are_those_that_instructions_lie_in() {
 
 #[test]
 fn what_lies_outside_has_a_name_or_none() {
-    let site = "cmp byte ptr [rip+0x1000], 0; jne on; back: lea rax, [rip-0x10]; ret; on: call qword ptr [0x9000]; jmp back";
+    let site =
+        "cmp byte ptr [rip+0x1000], 0; jne on; back: lea rax, [rip-0x10]; ret; on: call qword ptr [0x9000]; jmp back";
     let (base, site) = (assembled("ret"), assembled(site));
-    let function = |start, bytes| Function { start, bytes, entry: 0, sites: &[] };
+    let function = |start, bytes| FunctionCode { start, bytes, entry: 0, sites: &[] };
     let at = |start: u64| {
         let names = move |address| (address == start + 7 + 0x1000).then(|| "flag".to_string());
-        anatomy(function(start, &base), function(start, &site), VARIABLE, &names)
+        compare_functions(function(start, &base), function(start, &site), VARIABLE, &names)
     };
     let it = at(START);
     assert_eq!(it, at(START + 0x1234_5670));
     let texts: Vec<&str> = it.assembly.iter().map(|line| line.text.as_str()).collect();
     assert_eq!(
         texts,
-        [
-            "cmp byte ptr [flag], 0",
-            "jne +0x11",
-            "lea rax, [+0x0]",
-            "ret",
-            "call qword ptr [elsewhere]",
-            "jmp +0x9"
-        ]
+        ["cmp byte ptr [flag], 0", "jne +0x11", "lea rax, [+0x0]", "ret", "call qword ptr [elsewhere]", "jmp +0x9"]
     );
     let json = serde_json::to_string(&it).unwrap();
-    assert_eq!(serde_json::from_str::<Anatomy>(&json).unwrap(), it);
+    assert_eq!(serde_json::from_str::<MarkerAnatomy>(&json).unwrap(), it);
 }
 
 #[test]
 fn the_compiled_markers_have_what_their_designs_say() {
-    for compiled in Compiled::built() {
-        let (design, names) = (compiled.design, names(&compiled));
+    for compiled in CompiledDesign::list_built() {
+        let (design, names) = (compiled.design, name_addresses(&compiled));
         if cfg!(debug_assertions) && ["log", "tracing"].contains(&design.name) {
             // rustc moves what is unlikely out of the way where it optimizes.
-            cyclescope_skipped::skipped(format_args!("{} in a build that is not optimized", design.name));
+            cyclescope_skipped::report_skipped(format_args!("{} in a build that is not optimized", design.name));
             continue;
         }
         for code in compiled.codes.iter().filter(|code| code.guard.is_some()) {
-            let base = compiled.code(&code.context, None).unwrap();
-            let it = anatomy(base, code, design.enabling, &names);
+            let base = compiled.find_function(&code.context, None).unwrap();
+            let it = compare_functions(base, code, design.enabling, &names);
             let place = format!("{} {:?} {}", design.name, code.guard, code.context);
-            let sum: usize = it.assembly.iter().map(Line::len).sum();
+            let sum: usize = it.assembly.iter().map(AssemblyLine::len).sum();
             assert_eq!(sum, code.bytes.len(), "{place}");
             assert_eq!(it.unlikely_bytes as i64, it.function_unlikely_bytes, "{place}");
             if design.enabling == Enabling::Never {
@@ -355,14 +344,10 @@ fn the_compiled_markers_have_what_their_designs_say() {
                 );
                 continue;
             }
-            assert!(
-                it.likely_bytes > 0 && it.function_likely_bytes >= it.likely_bytes as i64,
-                "{place} {it:?}"
-            );
-            let lines =
-                |wanted: &dyn Fn(&Line) -> bool| it.assembly.iter().filter(|line| wanted(line)).count();
-            let calls = lines(&|line| line.path == Path::Unlikely && line.text.starts_with("call "));
-            let back = lines(&|line| line.path == Path::Unlikely && line.text.starts_with("jmp"));
+            assert!(it.likely_bytes > 0 && it.function_likely_bytes >= it.likely_bytes as i64, "{place} {it:?}");
+            let lines = |wanted: &dyn Fn(&AssemblyLine) -> bool| it.assembly.iter().filter(|line| wanted(line)).count();
+            let calls = lines(&|line| line.path == CodePath::Unlikely && line.text.starts_with("call "));
+            let back = lines(&|line| line.path == CodePath::Unlikely && line.text.starts_with("jmp"));
             match design.name {
                 "flag" | "immediate" | "immediate-32" | "immediate-movzx" => {
                     let words = own(&it);

@@ -1,53 +1,53 @@
 //! What the module has: designs, the probes that each takes, and codes by what they are.
 
-use super::super::source::design::Design;
-use super::super::state::Probe;
+use super::super::source::design::SiteDesign;
+use super::super::state::ProbeKind;
 use super::design;
-use super::device::Device;
+use super::marker_device::MarkerDevice;
 use cyclescope_core::error::RunError;
-use cyclescope_exec::kernel::markers::{self, Around, Code, Guard};
+use cyclescope_exec::kernel::markers::{self, MarkerFunction, MarkerWorkload, ProbeGuard};
 use std::collections::BTreeMap;
 
 /// One design of the module.
-pub(super) struct Found {
-    pub design: &'static Design,
-    pub number: markers::Design,
-    pub probes: Vec<Probe>,
+pub(super) struct ModuleDesign {
+    pub design: &'static SiteDesign,
+    pub number: markers::DesignNumber,
+    pub probes: Vec<ProbeKind>,
 }
 
-pub(super) fn strange() -> RunError {
+pub(super) fn strange_module_error() -> RunError {
     let why = "a design, guard or placement is missing or has another name";
     let remedy = "build and load the module that came with this program";
-    RunError::machinery("understanding the module's markers", why, remedy)
+    RunError::from_harness("understanding the module's markers", why, remedy)
 }
 
 /// What has nothing to switch is off.
-pub(super) fn unswitchable(error: RunError) -> Result<(), RunError> {
+pub(super) fn ignore_unswitchable(error: RunError) -> Result<(), RunError> {
     match error {
         RunError::System { errno: libc::EOPNOTSUPP, .. } => Ok(()),
         error => Err(error),
     }
 }
 
-pub(super) fn designs(codes: &[Code]) -> Vec<markers::Design> {
-    let mut designs: Vec<markers::Design> = codes.iter().map(|code| code.design).collect();
+pub(super) fn list_designs(codes: &[MarkerFunction]) -> Vec<markers::DesignNumber> {
+    let mut designs: Vec<markers::DesignNumber> = codes.iter().map(|code| code.design).collect();
     designs.dedup();
     designs
 }
 
 /// Finds out which probes a design takes, and how its codes' bytes change. It is off afterwards.
-pub(super) fn look(
-    device: &mut impl Device,
-    number: markers::Design,
-    codes: &[Code],
+pub(super) fn inspect_design(
+    device: &mut impl MarkerDevice,
+    number: markers::DesignNumber,
+    codes: &[MarkerFunction],
     enabled: &mut [Vec<u8>],
-) -> Result<Found, RunError> {
+) -> Result<ModuleDesign, RunError> {
     let own = || codes.iter().enumerate().filter(move |(_, code)| code.design == number);
     let name = own().next().map_or("", |(_, code)| code.name.as_str());
-    let design = design::ALL.iter().find(|design| design.name == name).ok_or_else(strange)?;
+    let design = design::ALL.iter().find(|design| design.name == name).ok_or_else(strange_module_error)?;
     let mut probes = Vec::new();
-    for probe in Probe::ALL {
-        match device.switch(number, Some(kind(probe))) {
+    for probe in ProbeKind::ALL {
+        match device.switch(number, Some(to_module_probe(probe))) {
             Ok(()) if probes.is_empty() => {
                 for (index, code) in own() {
                     enabled[index] = device.bytes(code)?;
@@ -55,43 +55,43 @@ pub(super) fn look(
             }
             Ok(()) => {}
             Err(error) => {
-                unswitchable(error)?;
+                ignore_unswitchable(error)?;
                 continue;
             }
         }
         probes.push(probe);
     }
-    device.switch(number, None).or_else(unswitchable)?;
-    Ok(Found { design, number, probes })
+    device.switch(number, None).or_else(ignore_unswitchable)?;
+    Ok(ModuleDesign { design, number, probes })
 }
 
 /// The module's probe of this kind.
-pub(super) fn kind(probe: Probe) -> markers::Probe {
+pub(super) fn to_module_probe(probe: ProbeKind) -> markers::KernelProbe {
     match probe {
-        Probe::Empty => markers::Probe::Empty,
-        Probe::Direct => markers::Probe::Direct,
-        Probe::Varargs => markers::Probe::Varargs,
-        Probe::Format => markers::Probe::Format,
-        Probe::Count => markers::Probe::Counting,
+        ProbeKind::Empty => markers::KernelProbe::Empty,
+        ProbeKind::Direct => markers::KernelProbe::Direct,
+        ProbeKind::Varargs => markers::KernelProbe::Varargs,
+        ProbeKind::Format => markers::KernelProbe::Format,
+        ProbeKind::Count => markers::KernelProbe::Counting,
     }
 }
 
 /// Codes by what they are.
-pub(super) struct Places<'a>(BTreeMap<(&'a str, u32, u32, u32), usize>);
+pub(super) struct CodeIndex<'a>(BTreeMap<(&'a str, u32, u32, u32), usize>);
 
-impl<'a> Places<'a> {
-    pub(crate) fn new(codes: &'a [Code]) -> Places<'a> {
+impl<'a> CodeIndex<'a> {
+    pub(crate) fn new(codes: &'a [MarkerFunction]) -> CodeIndex<'a> {
         let key =
-            |code: &'a Code| (code.name.as_str(), code.guard as u32, code.around as u32, code.placement);
-        Places(codes.iter().enumerate().map(|(index, code)| (key(code), index)).collect())
+            |code: &'a MarkerFunction| (code.name.as_str(), code.guard as u32, code.around as u32, code.placement);
+        CodeIndex(codes.iter().enumerate().map(|(index, code)| (key(code), index)).collect())
     }
 
     /// The codes of a design at all placements; none where one is missing.
-    pub(crate) fn of(
+    pub(crate) fn find_codes(
         &self,
         name: &str,
-        guard: Guard,
-        around: Around,
+        guard: ProbeGuard,
+        around: MarkerWorkload,
         offsets: &[usize],
     ) -> Option<Vec<usize>> {
         let one = |offset: &usize| self.0.get(&(name, guard as u32, around as u32, *offset as u32)).copied();

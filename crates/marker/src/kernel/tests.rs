@@ -1,13 +1,13 @@
 //! The bench over a module that is made up: it counts time by what codes cost.
 
 use super::*;
-use crate::bench::Bench;
-use crate::record::{Surroundings, records};
-use crate::survey::{PROOF_LOOPS, VisitPlan, survey};
+use crate::bench::MarkerBench;
+use crate::record::{MarkerOrigin, measure_records};
+use crate::survey::{PROOF_LOOPS, VisitPlan, survey_cases};
 use cyclescope_code::asm;
 use cyclescope_exec::Sample;
-use cyclescope_exec::kernel::markers::Timed;
-use cyclescope_measure::study::Record;
+use cyclescope_exec::kernel::markers::TimedMarkerRounds;
+use cyclescope_measure::study::ResultRecord;
 use std::time::Duration;
 
 /// A code as the module could describe it, for tests of what takes one.
@@ -15,14 +15,14 @@ fn code(
     number: u32,
     design: u32,
     name: &str,
-    guard: Guard,
-    around: Around,
+    guard: ProbeGuard,
+    around: MarkerWorkload,
     placement: u32,
     len: usize,
-) -> Code {
+) -> MarkerFunction {
     let address = 0xffff_ffff_c000_0000 + 0x1000 * u64::from(number);
-    let (design, name) = (cyclescope_exec::kernel::markers::Design(design), name.to_string());
-    Code { number, design, name, guard, around, placement, len, address }
+    let (design, name) = (cyclescope_exec::kernel::markers::DesignNumber(design), name.to_string());
+    MarkerFunction { number, design, name, guard, around, placement, len, address }
 }
 
 /// Ticks of a call beside its loop, and of once around the base.
@@ -31,20 +31,20 @@ const EMPTY: u64 = 2;
 const COPY: u64 = 150;
 
 struct Fake {
-    codes: Vec<Code>,
+    codes: Vec<MarkerFunction>,
     dormant: Vec<Vec<u8>>,
     enabled: Vec<Vec<u8>>,
-    on: HashMap<markers::Design, markers::Probe>,
+    on: HashMap<markers::DesignNumber, markers::KernelProbe>,
     now: u64,
     switches: usize,
     longest: usize,
 }
 
 /// A design's bytes, dormant and enabled.
-fn texts(name: &str, guard: Guard) -> [Vec<u8>; 2] {
+fn texts(name: &str, guard: ProbeGuard) -> [Vec<u8>; 2] {
     let guarded = match guard {
-        Guard::Bare => "mov rax, qword ptr [rip+0x3000]; call rax; jmp back",
-        Guard::Interrupts => "cli; mov rax, qword ptr [rip+0x3000]; call rax; sti; jmp back",
+        ProbeGuard::Bare => "mov rax, qword ptr [rip+0x3000]; call rax; jmp back",
+        ProbeGuard::Interrupts => "cli; mov rax, qword ptr [rip+0x3000]; call rax; sti; jmp back",
         _ => "inc dword ptr [rip+0x3000]; call rbx; dec dword ptr [rip+0x3000]; jne back; call rcx; jmp back",
     };
     let text = match name {
@@ -58,7 +58,7 @@ fn texts(name: &str, guard: Guard) -> [Vec<u8>; 2] {
             on: {guarded}"
         ),
     };
-    let dormant = asm::parse(&text).unwrap().bytes().to_vec();
+    let dormant = asm::parse_assembly(&text).unwrap().bytes().to_vec();
     let mut enabled = dormant.clone();
     if let Some(at) = dormant.windows(4).position(|bytes| bytes == [0x0f, 0x1f, 0x44, 0x00]) {
         // To what lies behind the return.
@@ -78,16 +78,14 @@ impl Fake {
             switches: 0,
             longest: 0,
         };
-        let designs: [(&str, &[Guard]); 4] = [
-            ("flag", &[Guard::Bare, Guard::Preemption, Guard::Interrupts]),
-            ("none", &[Guard::Bare]),
-            ("static-key", &[Guard::Bare, Guard::Preemption]),
-            ("tracepoint", &[Guard::Own]),
+        let designs: [(&str, &[ProbeGuard]); 4] = [
+            ("flag", &[ProbeGuard::Bare, ProbeGuard::Preemption, ProbeGuard::Interrupts]),
+            ("none", &[ProbeGuard::Bare]),
+            ("static-key", &[ProbeGuard::Bare, ProbeGuard::Preemption]),
+            ("tracepoint", &[ProbeGuard::Own]),
         ];
         for (design, (name, guards)) in designs.into_iter().enumerate() {
-            for (guard, around) in
-                guards.iter().flat_map(|guard| CONTEXTS.map(|(_, around)| (*guard, around)))
-            {
+            for (guard, around) in guards.iter().flat_map(|guard| CONTEXTS.map(|(_, around)| (*guard, around))) {
                 for placement in [0, 4, 8, 12, 16, 20, 24, 28] {
                     let [dormant, enabled] = texts(name, guard);
                     let number = fake.codes.len() as u32;
@@ -102,40 +100,40 @@ impl Fake {
     }
 
     /// Ticks of once around, at one tick a core cycle.
-    fn around(&self, code: &Code) -> u64 {
-        let work = if code.around == Around::Memcpy { COPY } else { EMPTY };
+    fn around(&self, code: &MarkerFunction) -> u64 {
+        let work = if code.around == MarkerWorkload::Memcpy { COPY } else { EMPTY };
         let marker = match (code.name.as_str(), self.on.get(&code.design)) {
             ("none", _) => 0,
             (_, None) => 1,
-            (_, Some(probe)) => 10 * *probe as u64 + if code.guard == Guard::Bare { 0 } else { 5 },
+            (_, Some(probe)) => 10 * *probe as u64 + if code.guard == ProbeGuard::Bare { 0 } else { 5 },
         };
         work + marker
     }
 
-    fn ticks(&self, call: &Call) -> u64 {
-        let known = self.codes.iter().find(|code| Target::from(*code) == call.target);
+    fn ticks(&self, call: &MarkerTargetCall) -> u64 {
+        let known = self.codes.iter().find(|code| MarkerTarget::from(*code) == call.target);
         let once = known.map(|code| self.around(code)).unwrap_or_else(|| {
             let rulers = [
-                (Ruler::ImulShort, 12),
-                (Ruler::ImulLong, 42),
-                (Ruler::AddShort, 8),
-                (Ruler::AddLong, 24),
-                (Ruler::Sentinel, 6),
+                (KernelRuler::ImulShort, 12),
+                (KernelRuler::ImulLong, 42),
+                (KernelRuler::AddShort, 8),
+                (KernelRuler::AddLong, 24),
+                (KernelRuler::Sentinel, 6),
             ];
-            rulers.iter().find(|(ruler, _)| Target::from(*ruler) == call.target).unwrap().1
+            rulers.iter().find(|(ruler, _)| MarkerTarget::from(*ruler) == call.target).unwrap().1
         });
         OVERHEAD + once * u64::from(call.loops)
     }
 }
 
-impl Device for Fake {
-    fn codes(&self) -> &[Code] {
+impl MarkerDevice for Fake {
+    fn codes(&self) -> &[MarkerFunction] {
         &self.codes
     }
 
-    fn switch(&mut self, design: markers::Design, probe: Option<markers::Probe>) -> Result<(), RunError> {
+    fn switch(&mut self, design: markers::DesignNumber, probe: Option<markers::KernelProbe>) -> Result<(), RunError> {
         let name = &self.codes.iter().find(|code| code.design == design).unwrap().name;
-        let format = matches!(probe, Some(markers::Probe::Varargs | markers::Probe::Format));
+        let format = matches!(probe, Some(markers::KernelProbe::Varargs | markers::KernelProbe::Format));
         self.switches += 1;
         self.on.remove(&design);
         if probe.is_some() && (name == "none" || format && name == "tracepoint") {
@@ -145,15 +143,15 @@ impl Device for Fake {
         Ok(())
     }
 
-    fn bytes(&self, code: &Code) -> Result<Vec<u8>, RunError> {
+    fn bytes(&self, code: &MarkerFunction) -> Result<Vec<u8>, RunError> {
         let index = self.codes.iter().position(|one| one == code).unwrap();
         let on = self.on.contains_key(&code.design);
         Ok(if on { self.enabled[index].clone() } else { self.dormant[index].clone() })
     }
 
-    fn run(&mut self, rounds: &Rounds) -> Result<Timed, RunError> {
-        let work: u64 = rounds.calls.iter().map(work).sum();
-        assert!(work <= MOST_WORK.into() && rounds.calls.len() <= MOST_CALLS, "{work}");
+    fn run(&mut self, rounds: &KernelMarkerRounds) -> Result<TimedMarkerRounds, RunError> {
+        let work: u64 = rounds.calls.iter().map(call_work).sum();
+        assert!(work <= MAX_ROUND_ITERATIONS.into() && rounds.calls.len() <= MAX_ROUND_CALLS, "{work}");
         assert_eq!((rounds.warm_up, rounds.rounds), (0, 1));
         self.longest = self.longest.max(rounds.calls.len());
         let (mut samples, mut hits) = (Vec::new(), 0);
@@ -162,11 +160,11 @@ impl Device for Fake {
             self.now += self.ticks(call);
             samples.push(Sample { start, end: self.now });
             self.now += 17;
-            let code = self.codes.iter().find(|code| Target::from(*code) == call.target);
-            let counting = |code: &Code| self.on.get(&code.design) == Some(&markers::Probe::Counting);
+            let code = self.codes.iter().find(|code| MarkerTarget::from(*code) == call.target);
+            let counting = |code: &MarkerFunction| self.on.get(&code.design) == Some(&markers::KernelProbe::Counting);
             hits += if code.is_some_and(counting) { u64::from(call.loops) } else { 0 };
         }
-        Ok(Timed { samples, hits })
+        Ok(TimedMarkerRounds { samples, hits })
     }
 
     /// A tick is a nanosecond.
@@ -188,27 +186,27 @@ fn every_design_is_in_the_states_that_its_guards_and_probes_allow() {
     let bench = bench();
     let count = |name| bench.cases().iter().filter(|case| case.design.name == name).count();
     assert_eq!(["flag", "none", "static-key", "tracepoint"].map(count), [20, 2, 18, 6]);
-    assert_eq!(bench.placements(), [0, 4, 8, 12, 16, 20, 24, 28]);
+    assert_eq!(bench.placement_offsets(), [0, 4, 8, 12, 16, 20, 24, 28]);
     assert!(bench.device().on.is_empty());
     for (case, pairs) in bench.cases().iter().zip(&bench.pairs) {
         for (placement, [base, site]) in pairs.iter().enumerate() {
             let [base, site] = [base, site].map(|index| &bench.device().codes[*index]);
             assert_eq!((base.name.as_str(), site.name.as_str()), ("none", case.design.name));
             assert_eq!((base.placement, site.placement), (4 * placement as u32, 4 * placement as u32));
-            assert_eq!((design::name(site.guard), base.around), (case.state.guard, site.around));
-            assert_eq!(context(&case.context).unwrap(), site.around);
+            assert_eq!((design::guard_name(site.guard), base.around), (case.state.guard, site.around));
+            assert_eq!(find_context(&case.context).unwrap(), site.around);
         }
     }
-    assert!(context("l1").is_err());
+    assert!(find_context("l1").is_err());
 }
 
 #[test]
 fn a_survey_finds_what_the_markers_cost() {
     let mut bench = bench();
-    let findings = survey(&mut bench, &plan(), &mut Vec::<Record>::new()).unwrap();
+    let findings = survey_cases(&mut bench, &plan(), &mut Vec::<ResultRecord>::new()).unwrap();
     for finding in &findings {
         let MarkerCase { design, state, context } = &finding.case;
-        let probe = super::probe(state).map_or(1, |probe| 10 * probe as u64);
+        let probe = super::module_probe(state).map_or(1, |probe| 10 * probe as u64);
         let guard = if state.guard == "none" || !state.enabled { 0 } else { 5 };
         let cost = if design.name == "none" { 0 } else { probe + guard };
         let base = if context == "empty" { EMPTY } else { COPY };
@@ -217,8 +215,7 @@ fn a_survey_finds_what_the_markers_cost() {
         assert!((finding.base.unwrap().value - base as f64).abs() < 1e-6, "{place}");
     }
     let steps = |name: &str| {
-        let finding =
-            findings.iter().find(|one| one.case.design.name == "flag" && one.case.state.name == name);
+        let finding = findings.iter().find(|one| one.case.design.name == "flag" && one.case.state.name == name);
         finding.unwrap().step.unwrap().value.round()
     };
     assert_eq!(["dormant", "empty", "direct", "guarded-empty"].map(steps), [1.0, 9.0, 10.0, 5.0]);
@@ -229,11 +226,11 @@ fn visits_share_calls_of_the_device_within_its_bounds() {
     let mut bench = bench();
     for case in 0..bench.cases().len() {
         let most = bench.most_loops(case);
-        let long = Visit { placement: 1, loops: [most - 1, most], ruler_loops: 130 };
-        let short = Visit { placement: 2, loops: [1, 2], ruler_loops: 10 };
-        let visits: Vec<Visit> = (0..70).map(|index| if index % 35 == 0 { long } else { short }).collect();
+        let long = CaseVisit { placement: 1, loops: [most - 1, most], ruler_loops: 130 };
+        let short = CaseVisit { placement: 2, loops: [1, 2], ruler_loops: 10 };
+        let visits: Vec<CaseVisit> = (0..70).map(|index| if index % 35 == 0 { long } else { short }).collect();
         let before = bench.device().switches;
-        let samples = bench.run(case, &visits).unwrap();
+        let samples = bench.run_visits(case, &visits).unwrap();
         assert_eq!(samples.len(), 70);
         assert!(bench.device().switches <= before + 1);
         for (samples, visit) in samples.iter().zip(&visits) {
@@ -244,12 +241,12 @@ fn visits_share_calls_of_the_device_within_its_bounds() {
             assert_eq!(each, (base * (visit.loops[1] - visit.loops[0])) as f64);
         }
     }
-    assert_eq!(bench.device().longest, MOST_CALLS / 18 * 18);
+    assert_eq!(bench.device().longest, MAX_ROUND_CALLS / 18 * 18);
 }
 
 #[test]
 fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
-    let around = Surroundings {
+    let around = MarkerOrigin {
         executor: "kernel",
         clock: CLOCK,
         confidence: 0.95,
@@ -260,7 +257,7 @@ fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
         emulated: true,
     };
     let mut bench = bench();
-    let records = records(&mut bench, &plan(), &around, &mut Vec::<Record>::new()).unwrap();
+    let records = measure_records(&mut bench, &plan(), &around, &mut Vec::<ResultRecord>::new()).unwrap();
     for (record, case) in records.iter().zip(bench.cases()) {
         assert_eq!((record.cost.value, record.caveats.len()), (None, 1));
         let expected = case.state.probe.map(|_| if case.state.enabled { PROOF_LOOPS } else { 0 });
@@ -279,10 +276,10 @@ fn an_emulated_machine_has_counts_and_bytes_and_no_cost() {
 fn a_module_with_something_else_is_not_understood() {
     let mut fake = Fake::new();
     fake.codes[0].name = "other".to_string();
-    let refused = KernelBench::new(fake, &[Around::Nothing], 1.0, 1).map(|_| ());
+    let refused = KernelBench::new(fake, &[MarkerWorkload::Nothing], 1.0, 1).map(|_| ());
     assert!(matches!(refused, Err(RunError::Machinery { .. })));
     let mut fake = Fake::new();
     fake.codes.retain(|code| code.name != "none" || code.placement != 4);
-    let refused = KernelBench::new(fake, &[Around::Nothing], 1.0, 1).map(|_| ());
+    let refused = KernelBench::new(fake, &[MarkerWorkload::Nothing], 1.0, 1).map(|_| ());
     assert!(matches!(refused, Err(RunError::Machinery { .. })));
 }

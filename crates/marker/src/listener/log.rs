@@ -1,18 +1,18 @@
 //! Loggers for the crate `log`.
 
-use super::memory::Memory;
-use super::world::{World, hit, refuse};
+use super::listener_world::{ListenerWorld, abort_worker, count_hit};
+use super::log_memory::LogMemory;
 use crate::source::design::log::STATES;
 use log::{LevelFilter, Log, Metadata, Record};
 use std::io::Write;
 use std::sync::Mutex;
 
 /// The loggers of worlds 1, 2, …
-static LOGGERS: [&dyn Log; 3] = [&Empty, &SINK, &Count];
+static LOGGERS: [&dyn Log; 3] = [&EmptyLogger, &SINK, &CountingLogger];
 
-static SINK: Sink = Sink(Mutex::new(Memory::new()));
+static SINK: MemoryLogger = MemoryLogger(Mutex::new(LogMemory::new()));
 
-static WORLD: World = World::none();
+static WORLD: ListenerWorld = ListenerWorld::new_unset();
 
 /// Puts `log` into a state.
 ///
@@ -20,17 +20,17 @@ static WORLD: World = World::none();
 ///
 /// Only in a worker, whose only thread this is.
 pub(crate) unsafe extern "C" fn switch(state: u32) {
-    let Some(state) = STATES.get(state as usize) else { refuse() };
-    WORLD.enter(state.world, || match state.world.checked_sub(1) {
+    let Some(state) = STATES.get(state as usize) else { abort_worker() };
+    WORLD.enter_world(state.world, || match state.world.checked_sub(1) {
         Some(logger) => log::set_logger(LOGGERS[logger as usize]).is_ok(),
         None => true,
     });
     log::set_max_level(if state.passes { LevelFilter::Trace } else { LevelFilter::Off });
 }
 
-struct Empty;
+struct EmptyLogger;
 
-impl Log for Empty {
+impl Log for EmptyLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -40,24 +40,24 @@ impl Log for Empty {
     fn flush(&self) {}
 }
 
-struct Count;
+struct CountingLogger;
 
-impl Log for Count {
+impl Log for CountingLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
 
     fn log(&self, _: &Record<'_>) {
-        hit();
+        count_hit();
     }
 
     fn flush(&self) {}
 }
 
 /// Formats as `env_logger` does without its time.
-struct Sink(Mutex<Memory>);
+struct MemoryLogger(Mutex<LogMemory>);
 
-impl Log for Sink {
+impl Log for MemoryLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_sink_writes_level_target_and_message() {
-        let sink = Sink(Mutex::new(Memory::new()));
+        let sink = MemoryLogger(Mutex::new(LogMemory::new()));
         let tell = |message: std::fmt::Arguments<'_>| {
             let mut record = Record::builder();
             sink.log(&record.level(log::Level::Debug).target("cyclescope::marker").args(message).build());
@@ -84,6 +84,6 @@ mod tests {
         tell(format_args!("{} {:p}", 1, std::ptr::null::<u8>()));
         tell(format_args!("{} {:p}", 2, std::ptr::null::<u8>()));
         let expected = "[DEBUG cyclescope::marker] 1 0x0\n[DEBUG cyclescope::marker] 2 0x0\n";
-        assert_eq!(sink.0.lock().unwrap().written(), expected);
+        assert_eq!(sink.0.lock().unwrap().as_text(), expected);
     }
 }

@@ -3,7 +3,7 @@
 //! Both take a logger or a subscriber once a process and keep it. So a state's `world` says who listens, and each
 //! worker of the user-mode executor is in one world for good:
 //!
-//! 1. [`prepare`], in each thread that will run batches, makes what needs memory;
+//! 1. [`prepare_listeners`], in each thread that will run batches, makes what needs memory;
 //! 2. an executor for each world; its worker is a copy of this process as it was then;
 //! 3. programs whose init code calls the design's `switch` with the number of a state of that world. The first call
 //!    installs the listener in the worker, later ones find it there.
@@ -16,16 +16,16 @@
 //! The sinks write to memory, for the worker may not write to a file; they lock a mutex as standard output's do, and
 //! tell no time.
 
+mod listener_world;
 pub(super) mod log;
-mod memory;
+mod log_memory;
 #[cfg(test)]
 mod tests;
 pub(super) mod tracing;
-mod world;
 
-pub(crate) use world::hits;
+pub(crate) use listener_world::hits_address;
 
 /// Makes what listeners need, before executors are made. It costs little where it was called before.
-pub(crate) fn prepare() {
-    tracing::prepare();
+pub(crate) fn prepare_listeners() {
+    tracing::prepare_subscribers();
 }

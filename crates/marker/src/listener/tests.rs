@@ -1,16 +1,16 @@
 //! Every state in a worker, by compiled functions that were copied elsewhere: what the counting listeners count.
 
-use crate::compiled::{Code, Compiled};
-use crate::instance::{Region, bytes};
-use crate::programs::REGISTERS;
-use crate::source::context::{self, Context, Footprint};
+use crate::compiled_design::{CompiledDesign, CompiledFunction};
+use crate::copy_region::{CopyRegion, copy_bytes};
+use crate::marker_programs::REGISTER_READER;
+use crate::source::context::{self, LoopContext, MemoryFootprint};
 use crate::source::design::Enabling;
-use crate::source::design::definition::State;
-use crate::working_set::{WorkingSet, memory};
-use cyclescope_code::program::Recipe;
+use crate::source::design::definition::LibraryState;
+use crate::working_set::{WorkingSet, loop_memory};
+use cyclescope_code::program::ProgramRecipe;
 use cyclescope_core::error::RunError;
-use cyclescope_exec::user::{User, UserOptions};
-use cyclescope_exec::{Batch, Call, DELAY, Executor, Layout, Placed};
+use cyclescope_exec::user::{UserExecutor, UserOptions};
+use cyclescope_exec::{Batch, DEFAULT_DELAY, Executor, Layout, PlacedProgram, ProgramCall};
 use std::time::Duration;
 
 const LOOPS: u32 = 2000;
@@ -24,29 +24,29 @@ fn call(address: u64) -> Vec<u8> {
 /// `mov rax, [hits]; mov rdx, rax; shr rdx, 32`
 fn read_hits() -> Vec<u8> {
     let (load, split) = ([0x48, 0xa1], [0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
-    [&load[..], &super::hits().to_le_bytes(), &split].concat()
+    [&load[..], &super::hits_address().to_le_bytes(), &split].concat()
 }
 
 /// Hits in each round of one call of a function in some state.
 fn hits(
-    user: &mut User,
+    user: &mut UserExecutor,
     switch: u64,
     state: usize,
-    context: &Context,
+    context: &LoopContext,
     function: u64,
 ) -> Result<Vec<u64>, RunError> {
     // mov rbx, rsi; mov edi, state
     let init = [&[0x48, 0x89, 0xf3, 0xbf][..], &(state as u32).to_le_bytes(), &call(switch)];
     // mov edi, loops; mov rsi, rbx
     let body = [&[0xbf][..], &LOOPS.to_le_bytes(), &[0x48, 0x89, 0xde], &call(function)];
-    let program = Recipe {
+    let program = ProgramRecipe {
         init: &[init.concat(), read_hits()].concat(),
         snippet: &[body.concat(), read_hits()].concat(),
         copies: 1,
-        ..Recipe::empty(&REGISTERS)
+        ..ProgramRecipe::empty(&REGISTER_READER)
     };
     let set = match context.memory {
-        Footprint::Beyond(level) => Some(WorkingSet::beyond(level, &[])),
+        MemoryFootprint::Beyond(level) => Some(WorkingSet::beyond_cache(level, &[])),
         _ => None,
     };
     let batch = Batch {
@@ -54,50 +54,50 @@ fn hits(
         warm_up: 0,
         rounds: ROUNDS,
         layouts: vec![Layout {
-            code: vec![Placed { program: 0, offset: 0 }],
-            round: vec![Call { place: 0, loop_count: 1 }],
+            code: vec![PlacedProgram { program: 0, offset: 0 }],
+            round: vec![ProgramCall { place: 0, loop_count: 1 }],
             data: vec![0; 5],
             seed: 1,
         }],
-        memory: memory(context.memory, set, &[]).0,
-        delay: DELAY,
+        memory: loop_memory(context.memory, set, &[]).0,
+        delay: DEFAULT_DELAY,
         deadline: Duration::from_secs(10),
     };
     let samples = user.run(&batch)?;
     Ok(samples.iter().map(|sample| sample.end - sample.start).collect())
 }
 
-fn switched() -> impl Iterator<Item = (Compiled, u64, &'static [State])> {
-    Compiled::built().into_iter().filter_map(|compiled| match compiled.design.enabling {
+fn switched() -> impl Iterator<Item = (CompiledDesign, u64, &'static [LibraryState])> {
+    CompiledDesign::list_built().into_iter().filter_map(|compiled| match compiled.design.enabling {
         Enabling::Switch(states) => compiled.switch.map(|switch| (compiled, switch, states)),
         _ => None,
     })
 }
 
 /// A copy of a function elsewhere.
-fn copy(code: &Code, enabling: Enabling) -> u64 {
-    let mut region = Region::near(code.start, 1 << 14).expect("memory near the function");
-    let at = region.next(32);
-    let copied = bytes(code, at, enabling, false).expect("the function can be moved");
-    region.put(at, &copied).expect("there is memory");
+fn copy(code: &CompiledFunction, enabling: Enabling) -> u64 {
+    let mut region = CopyRegion::map_near(code.start, 1 << 14).expect("memory near the function");
+    let at = region.next_address(32);
+    let copied = copy_bytes(code, at, enabling, false).expect("the function can be moved");
+    region.write_copy(at, &copied).expect("there is memory");
     at + code.entry as u64
 }
 
-fn spawn() -> User {
+fn spawn() -> UserExecutor {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
-    User::spawn(&UserOptions { cpu, functions: true, own_code: true, ..UserOptions::default() })
+    UserExecutor::spawn(&UserOptions { cpu, functions: true, own_code: true, ..UserOptions::default() })
         .expect("a worker")
 }
 
 #[test]
 fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they_are_dormant() {
-    super::prepare();
+    super::prepare_listeners();
     for (compiled, switch, states) in switched() {
         for context in context::ALL {
             let enabling = compiled.design.enabling;
             let copies = [None, Some("none")].map(|guard| {
-                let code = compiled.code(context.name, guard).expect("it was compiled");
+                let code = compiled.find_function(context.name, guard).expect("it was compiled");
                 copy(code, enabling)
             });
             let worlds = states.iter().map(|state| state.world).max().unwrap_or(0);
@@ -120,10 +120,10 @@ fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they
 
 #[test]
 fn a_worker_stays_in_its_world() {
-    super::prepare();
+    super::prepare_listeners();
     let empty = &context::ALL[0];
     for (compiled, switch, states) in switched() {
-        let code = compiled.code("empty", Some("none")).expect("it was compiled");
+        let code = compiled.find_function("empty", Some("none")).expect("it was compiled");
         let at = copy(code, compiled.design.enabling);
         let mut user = spawn();
         assert!(hits(&mut user, switch, 0, empty, at).is_ok());

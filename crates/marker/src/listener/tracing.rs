@@ -3,8 +3,8 @@
 //! A subscriber needs memory to be made, and `tracing` asks all that live in a process what they want, not the installed
 //! one alone. So the calling process makes those of all worlds, and a worker drops all but its own.
 
-use super::memory::Memory;
-use super::world::{World, hit, refuse};
+use super::listener_world::{ListenerWorld, abort_worker, count_hit};
+use super::log_memory::LogMemory;
 use crate::source::design::tracing::STATES;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -22,29 +22,29 @@ use tracing_subscriber::fmt::MakeWriter;
 /// The subscribers of worlds 1, 2, …
 static SUBSCRIBERS: OnceLock<[Mutex<Option<Dispatch>>; 5]> = OnceLock::new();
 
-static WORLD: World = World::none();
+static WORLD: ListenerWorld = ListenerWorld::new_unset();
 
 /// Whether the maximum level lets markers pass to the counting subscriber.
 static PASSES: AtomicBool = AtomicBool::new(true);
 
 /// Makes the subscribers, and in this thread what the sink keeps for each thread.
-pub(super) fn prepare() {
+pub(super) fn prepare_subscribers() {
     SUBSCRIBERS.get_or_init(|| {
-        let empty = || Dispatch::new(Listener::<Empty>(PhantomData));
-        let sink = Arc::new(sink(memory()));
+        let empty = || Dispatch::new(EventSubscriber::<EmptyHandler>(PhantomData));
+        let sink = Arc::new(formatting_subscriber(new_memory()));
         // Dropping the sink would free memory, for which a worker may have to call the kernel: it stays.
         std::mem::forget(sink.clone());
         [
-            Dispatch::new(Listener::<Filtered>(PhantomData)),
+            Dispatch::new(EventSubscriber::<FilteredHandler>(PhantomData)),
             empty(),
-            Dispatch::new(Listener::<Fields>(PhantomData)),
+            Dispatch::new(EventSubscriber::<FieldsHandler>(PhantomData)),
             Dispatch::new(sink),
-            Dispatch::new(Listener::<Count>(PhantomData)),
+            Dispatch::new(EventSubscriber::<CountingHandler>(PhantomData)),
         ]
         .map(|dispatch| Mutex::new(Some(dispatch)))
     });
     // Longer than what any marker has to tell.
-    tell(&sink(memory()), &"cyclescope".repeat(20));
+    send_event(&formatting_subscriber(new_memory()), &"cyclescope".repeat(20));
 }
 
 /// Puts `tracing` into a state.
@@ -53,15 +53,15 @@ pub(super) fn prepare() {
 ///
 /// Only in a worker, whose only thread this is.
 pub(crate) unsafe extern "C" fn switch(state: u32) {
-    let Some(state) = STATES.get(state as usize) else { refuse() };
-    WORLD.enter(state.world, || install(state.world));
+    let Some(state) = STATES.get(state as usize) else { abort_worker() };
+    WORLD.enter_world(state.world, || install_subscriber(state.world));
     if PASSES.swap(state.passes, Ordering::Relaxed) != state.passes {
         rebuild_interest_cache();
     }
 }
 
 /// Whether the world's subscriber is the only one now.
-fn install(world: u32) -> bool {
+fn install_subscriber(world: u32) -> bool {
     let Some(subscribers) = SUBSCRIBERS.get() else { return false };
     let mut installed = world == 0;
     for (number, subscriber) in (1..).zip(subscribers) {
@@ -75,7 +75,7 @@ fn install(world: u32) -> bool {
 }
 
 /// `tracing-subscriber`'s own. The sandbox would let it read the time, but the clock's cost is no matter of this library.
-fn sink(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) -> impl Subscriber + Send + Sync {
+fn formatting_subscriber(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) -> impl Subscriber + Send + Sync {
     tracing_subscriber::fmt()
         .with_max_level(LevelFilter::TRACE)
         .without_time()
@@ -84,12 +84,12 @@ fn sink(writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static) -> impl Sub
         .finish()
 }
 
-fn memory() -> Mutex<Memory> {
-    Mutex::new(Memory::new())
+fn new_memory() -> Mutex<LogMemory> {
+    Mutex::new(LogMemory::new())
 }
 
 /// Tells a subscriber of an event like a marker's, but with some other pointer.
-fn tell(subscriber: &impl Subscriber, pointer: &dyn Value) {
+fn send_event(subscriber: &impl Subscriber, pointer: &dyn Value) {
     let fields = METADATA.fields();
     let field = |name| fields.field(name).expect("one of its fields");
     let values = [(&field("number"), Some(&1 as &dyn Value)), (&field("pointer"), Some(pointer))];
@@ -97,35 +97,35 @@ fn tell(subscriber: &impl Subscriber, pointer: &dyn Value) {
 }
 
 /// What a subscriber of events does.
-trait Hear: 'static {
-    fn wants() -> Interest {
+trait EventHandler: 'static {
+    fn interest() -> Interest {
         Interest::always()
     }
 
-    fn level() -> LevelFilter {
+    fn max_level() -> LevelFilter {
         LevelFilter::TRACE
     }
 
-    fn hear(event: &Event<'_>);
+    fn handle_event(event: &Event<'_>);
 }
 
-struct Listener<H>(PhantomData<fn(H)>);
+struct EventSubscriber<H>(PhantomData<fn(H)>);
 
-impl<H: Hear> Subscriber for Listener<H> {
+impl<H: EventHandler> Subscriber for EventSubscriber<H> {
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        H::wants()
+        H::interest()
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(H::level())
+        Some(H::max_level())
     }
 
     fn enabled(&self, _: &Metadata<'_>) -> bool {
-        !H::wants().is_never()
+        !H::interest().is_never()
     }
 
     fn event(&self, event: &Event<'_>) {
-        H::hear(event);
+        H::handle_event(event);
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
@@ -141,47 +141,47 @@ impl<H: Hear> Subscriber for Listener<H> {
     fn exit(&self, _: &Id) {}
 }
 
-struct Filtered;
+struct FilteredHandler;
 
-impl Hear for Filtered {
-    fn wants() -> Interest {
+impl EventHandler for FilteredHandler {
+    fn interest() -> Interest {
         Interest::never()
     }
 
     /// Never called, which the hits tell.
-    fn hear(_: &Event<'_>) {
-        hit();
+    fn handle_event(_: &Event<'_>) {
+        count_hit();
     }
 }
 
-struct Empty;
+struct EmptyHandler;
 
-impl Hear for Empty {
-    fn hear(_: &Event<'_>) {}
+impl EventHandler for EmptyHandler {
+    fn handle_event(_: &Event<'_>) {}
 }
 
-struct Count;
+struct CountingHandler;
 
-impl Hear for Count {
-    fn level() -> LevelFilter {
+impl EventHandler for CountingHandler {
+    fn max_level() -> LevelFilter {
         if PASSES.load(Ordering::Relaxed) { LevelFilter::TRACE } else { LevelFilter::OFF }
     }
 
-    fn hear(_: &Event<'_>) {
-        hit();
+    fn handle_event(_: &Event<'_>) {
+        count_hit();
     }
 }
 
 /// Takes the fields' values and formats none.
-struct Fields;
+struct FieldsHandler;
 
-impl Hear for Fields {
-    fn hear(event: &Event<'_>) {
-        event.record(&mut Fields);
+impl EventHandler for FieldsHandler {
+    fn handle_event(event: &Event<'_>) {
+        event.record(&mut FieldsHandler);
     }
 }
 
-impl Visit for Fields {
+impl Visit for FieldsHandler {
     fn record_debug(&mut self, _: &Field, value: &dyn Debug) {
         std::hint::black_box(value);
     }
@@ -192,7 +192,7 @@ impl Visit for Fields {
 }
 
 /// Where the event comes from that prepares the sink.
-struct Preparation;
+struct PreparationCallsite;
 
 static METADATA: Metadata<'static> = Metadata::new(
     "preparation",
@@ -201,11 +201,11 @@ static METADATA: Metadata<'static> = Metadata::new(
     None,
     None,
     None,
-    FieldSet::new(&["number", "pointer"], Identifier(&Preparation)),
+    FieldSet::new(&["number", "pointer"], Identifier(&PreparationCallsite)),
     Kind::EVENT,
 );
 
-impl Callsite for Preparation {
+impl Callsite for PreparationCallsite {
     fn set_interest(&self, _: Interest) {}
 
     fn metadata(&self) -> &Metadata<'_> {
@@ -220,7 +220,7 @@ mod tests {
     use tracing::field::debug;
 
     /// A file that can be read while it is written to.
-    struct Copied(Arc<Mutex<Memory>>);
+    struct Copied(Arc<Mutex<LogMemory>>);
 
     impl Write for Copied {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -234,11 +234,11 @@ mod tests {
 
     #[test]
     fn the_sink_writes_level_target_and_fields() {
-        let memory = Arc::new(memory());
+        let memory = Arc::new(new_memory());
         let written = memory.clone();
-        let sink = sink(move || Copied(memory.clone()));
-        tell(&sink, &debug(std::ptr::null::<u8>()));
+        let sink = formatting_subscriber(move || Copied(memory.clone()));
+        send_event(&sink, &debug(std::ptr::null::<u8>()));
         let expected = "DEBUG cyclescope::marker: number=1 pointer=0x0\n";
-        assert_eq!(written.lock().unwrap().written().trim_start(), expected);
+        assert_eq!(written.lock().unwrap().as_text().trim_start(), expected);
     }
 }

@@ -1,73 +1,71 @@
 //! C text: one file a design, with a function for each guard and context.
 
 use super::BASE;
-use super::context::Context;
-use super::design::{Design, Enabling};
-use super::guard::Guard;
+use super::call_guard::CallGuard;
+use super::context::LoopContext;
+use super::design::{Enabling, SiteDesign};
 use std::fmt::Write;
 
 /// Where the compiler notes the entries that can be patched.
-const ENTRIES: &str = "\
+const ENTRY_DECLARATIONS: &str = "\
 extern void *const __start___patchable_function_entries[] __attribute__((visibility(\"hidden\")));
 extern void *const __stop___patchable_function_entries[] __attribute__((visibility(\"hidden\")));
 ";
 
 /// The name of a design's table.
-pub fn symbol(design: &Design) -> String {
+pub fn table_symbol(design: &SiteDesign) -> String {
     format!("cyclescope_marker_{}", design.identifier())
 }
 
 /// The C file of a design.
-pub(crate) fn unit(design: &Design, guards: &[Guard], contexts: &[Context]) -> String {
-    let functions = functions(design, guards, contexts);
-    let mut text = opening(design);
+pub(crate) fn write_unit(design: &SiteDesign, guards: &[CallGuard], contexts: &[LoopContext]) -> String {
+    let functions = list_functions(design, guards, contexts);
+    let mut text = write_opening(design);
     for function in &functions {
-        text.push_str(&function.before());
-        text.push_str(&function.text());
+        text.push_str(&function.text_before());
+        text.push_str(&function.function_text());
     }
-    text.push_str(&table(design, &functions));
+    text.push_str(&write_table(design, &functions));
     text
 }
 
 /// One function: a loop with the design's marker and a guard, or without a marker.
-pub(super) struct Function<'a> {
-    design: &'a Design,
-    guard: Option<&'a Guard>,
-    context: &'a Context<'a>,
+pub(super) struct MarkedFunction<'a> {
+    design: &'a SiteDesign,
+    guard: Option<&'a CallGuard>,
+    context: &'a LoopContext<'a>,
 }
 
 /// All functions of a design.
-pub(super) fn functions<'a>(
-    design: &'a Design,
-    guards: &'a [Guard],
-    contexts: &'a [Context<'a>],
-) -> Vec<Function<'a>> {
+pub(super) fn list_functions<'a>(
+    design: &'a SiteDesign,
+    guards: &'a [CallGuard],
+    contexts: &'a [LoopContext<'a>],
+) -> Vec<MarkedFunction<'a>> {
     let each = |context| {
         let guards = std::iter::once(None).chain(guards.iter().map(Some));
-        guards.map(move |guard| Function { design, guard, context })
+        guards.map(move |guard| MarkedFunction { design, guard, context })
     };
     contexts.iter().flat_map(each).collect()
 }
 
 /// What a design's file begins with.
-pub(super) fn opening(design: &Design) -> String {
+pub(super) fn write_opening(design: &SiteDesign) -> String {
     let mut text = String::from(super::HEADER);
     text.push_str("\nvoid marker_probe_empty(const char *format, ...);\n");
-    text.push_str(
-        "static marker_probe marker_probe_now __attribute__((aligned(64))) = marker_probe_empty;\n",
-    );
-    if declared_once(design) {
+    text.push_str("static marker_probe marker_probe_now __attribute__((aligned(64))) = marker_probe_empty;\n");
+    if is_declared_once(design) {
         writeln!(text, "{}", design.declarations.replace("ENABLED", "marker_enabled")).expect("a string");
     }
     text
 }
 
 /// Whether a design's declarations are for the file, and not for each function.
-fn declared_once(design: &Design) -> bool {
+fn is_declared_once(design: &SiteDesign) -> bool {
     matches!(design.enabling, Enabling::Variable(_)) || design.package.is_some()
 }
 
-impl Function<'_> {
+impl MarkedFunction<'_> {
     fn guard_name(&self) -> &str {
         self.guard.map_or(BASE, |guard| guard.name)
     }
@@ -77,7 +75,7 @@ impl Function<'_> {
         format!("cyclescope_{}_{guard}_{}", self.design.identifier(), self.context.name)
     }
 
-    fn fill(&self, text: &str) -> String {
+    fn fill_template(&self, text: &str) -> String {
         let function = self.name();
         let (enter, leave) = self.guard.map_or(("", ""), |guard| (guard.enter, guard.leave));
         let attributes = format!("__attribute__((section(\"in_{function}\"), noipa, used))");
@@ -92,26 +90,26 @@ impl Function<'_> {
     }
 
     /// The code in the marker's place.
-    pub(super) fn site(&self) -> String {
-        self.fill(if self.guard.is_some() { self.design.site } else { self.design.base })
+    pub(super) fn site_text(&self) -> String {
+        self.fill_template(if self.guard.is_some() { self.design.site } else { self.design.base })
     }
 
     /// The code before the function.
-    pub(super) fn before(&self) -> String {
+    pub(super) fn text_before(&self) -> String {
         let section = format!("\nMARKER_SECTION(in_{})\n", self.name());
-        match declared_once(self.design) {
+        match is_declared_once(self.design) {
             true => section,
-            false => format!("{section}{}\n", self.fill(self.design.declarations)),
+            false => format!("{section}{}\n", self.fill_template(self.design.declarations)),
         }
     }
 
     /// The function itself.
-    pub(super) fn text(&self) -> String {
-        self.with(self.context.c.body, &self.site())
+    pub(super) fn function_text(&self) -> String {
+        self.function_text_with(self.context.c.body, &self.site_text())
     }
 
     /// The function with another body of its loop, and with this in its marker's place.
-    pub(super) fn with(&self, body: &str, site: &str) -> String {
+    pub(super) fn function_text_with(&self, body: &str, site: &str) -> String {
         format!(
             "static __attribute__((section(\"in_{function}\"), noipa, used)) void {function}(long loops, char *memory)\n\
              {{\n\t{before}\n\tfor (long loop = 0; loop < loops; loop++) {{\n\t\t{body}\n\t\t{site}\n\t}}\n\t{after}\n}}\n",
@@ -122,7 +120,7 @@ impl Function<'_> {
     }
 
     /// Its entry in the table.
-    fn row(&self) -> String {
+    fn table_row(&self) -> String {
         let function = self.name();
         let target = match (self.design.enabling, self.guard) {
             (Enabling::Entry, Some(_)) => format!("{function}_target"),
@@ -137,7 +135,7 @@ impl Function<'_> {
 }
 
 /// The table of a design's functions, which its file ends with.
-pub(super) fn table(design: &Design, functions: &[Function]) -> String {
+pub(super) fn write_table(design: &SiteDesign, functions: &[MarkedFunction]) -> String {
     let mut text = String::new();
     let records = matches!(design.enabling, Enabling::Immediate | Enabling::Jump | Enabling::Tracer);
     let entries = design.enabling == Enabling::Entry;
@@ -145,26 +143,25 @@ pub(super) fn table(design: &Design, functions: &[Function]) -> String {
         text.push_str("MARKER_RECORDS\n");
     }
     if entries {
-        text.push_str(ENTRIES);
+        text.push_str(ENTRY_DECLARATIONS);
     }
     let range = |used: bool, start: &str, end: &str| match used {
         true => format!("{start}, {end}"),
         false => "NULL, NULL".to_string(),
     };
-    let guarded =
-        functions.iter().any(|function| function.guard.is_some_and(|guard| !guard.enter.is_empty()));
+    let guarded = functions.iter().any(|function| function.guard.is_some_and(|guard| !guard.enter.is_empty()));
     writeln!(
         text,
         "\n__attribute__((visibility(\"default\")))\nconst struct marker_design {} = {{\n\t\"{}\", MARKER_COMPILER, {}, &marker_probe_now, NULL, {},\n\
          \t{}, {}, {},\n\t{{\n{}\t}},\n}};",
-        symbol(design),
+        table_symbol(design),
         design.name,
         if matches!(design.enabling, Enabling::Variable(_)) { "&marker_enabled" } else { "NULL" },
         if guarded { "&marker_grace_period" } else { "NULL" },
         range(records, "marker_records_start", "marker_records_end"),
         range(entries, "__start___patchable_function_entries", "__stop___patchable_function_entries"),
         functions.len(),
-        functions.iter().map(Function::row).collect::<String>(),
+        functions.iter().map(MarkedFunction::table_row).collect::<String>(),
     )
     .expect("a string");
     text

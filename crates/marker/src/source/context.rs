@@ -2,7 +2,7 @@
 
 /// One loop, in each language.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Context<'a> {
+pub struct LoopContext<'a> {
     /// Its name in records and on the command line.
     pub name: &'a str,
     /// One line on it.
@@ -12,16 +12,16 @@ pub struct Context<'a> {
     /// The half width, in core cycles, that a difference at one placement shall have.
     pub aim: f64,
     /// What it does with the memory that it is given.
-    pub memory: Footprint,
+    pub memory: MemoryFootprint,
     /// Its text in C.
-    pub c: Text<'a>,
+    pub c: LoopText<'a>,
     /// Its text in Rust.
-    pub rust: Text<'a>,
+    pub rust: LoopText<'a>,
 }
 
 /// What a loop does with its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Footprint {
+pub enum MemoryFootprint {
     /// Nothing.
     Untouched,
     /// It reads and writes at least 256 KiB.
@@ -33,14 +33,14 @@ pub enum Footprint {
 /// A loop over a working set: at its memory's start is the set's size in bytes, a multiple of 256, and how far in it the loop
 /// has come. The set begins 4096 bytes behind. A loop goes on where the last one ended, so that any number of
 /// loops go through all of it.
-const LINES: Text = Text {
+const LINES_IN_C: LoopText = LoopText {
     before: "volatile unsigned long *head = (void *)memory; unsigned long bytes = head[0], at = head[1];",
     body: "const volatile unsigned long *word = (void *)(memory + 4096 + at);\n\
            word[0]; word[8]; word[16]; word[24];\n\
            at += 256; if (at >= bytes) at = 0; barrier();",
     after: "head[1] = at;",
 };
-const LINES_IN_RUST: Text = Text {
+const LINES_IN_RUST: LoopText = LoopText {
     before: "let head = memory.cast::<usize>(); \
              let (bytes, mut at) = (head.read_volatile(), head.add(1).read_volatile());",
     body: "let word = memory.add(4096 + at).cast::<u64>();\n\
@@ -51,7 +51,7 @@ const LINES_IN_RUST: Text = Text {
 
 /// The code around and in a loop, in one language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Text<'a> {
+pub struct LoopText<'a> {
     /// Before the loop.
     pub before: &'a str,
     /// The loop's body. `memory` points to at least 256 KiB.
@@ -61,41 +61,41 @@ pub struct Text<'a> {
 }
 
 /// The aim in a loop of the user's own.
-pub(crate) const AIM: f64 = 0.1;
+pub(crate) const CUSTOM_LOOP_AIM: f64 = 0.1;
 
 /// All contexts.
-pub const ALL: &[Context] = &[
-    Context {
+pub const ALL: &[LoopContext] = &[
+    LoopContext {
         name: "empty",
         about: "an empty loop",
         usual: true,
         aim: 0.05,
-        memory: Footprint::Untouched,
-        c: Text { before: "", body: "barrier();", after: "" },
-        rust: Text { before: "", body: "barrier();", after: "" },
+        memory: MemoryFootprint::Untouched,
+        c: LoopText { before: "", body: "barrier();", after: "" },
+        rust: LoopText { before: "", body: "barrier();", after: "" },
     },
-    Context {
+    LoopContext {
         name: "memcpy",
         about: "a loop of memcpy of 4096 bytes",
         usual: true,
         aim: 0.1,
-        memory: Footprint::Scratch,
+        memory: MemoryFootprint::Scratch,
         // Source and destination are no multiple of 4096 apart: such loads would wait for stores that they don't need.
-        c: Text { before: "", body: "memcpy(memory + 4096 + 5 * 320, memory, 4096); barrier();", after: "" },
-        rust: Text {
+        c: LoopText { before: "", body: "memcpy(memory + 4096 + 5 * 320, memory, 4096); barrier();", after: "" },
+        rust: LoopText {
             before: "",
             body: "core::ptr::copy_nonoverlapping(memory, memory.add(4096 + 5 * 320), 4096); barrier();",
             after: "",
         },
     },
-    Context {
+    LoopContext {
         name: "branchy",
         about: "a loop with four branches that a predictor can learn, by bytes of a table that repeats",
         usual: false,
         aim: 0.1,
-        memory: Footprint::Scratch,
+        memory: MemoryFootprint::Scratch,
         // Each branch leads over a NOP, so that compilers have nothing to make two of.
-        c: Text {
+        c: LoopText {
             before: "unsigned long at = 0;",
             body: "unsigned long bits = memory[at] ^ at; barrier();\n\
                    if (bits & 1) asm volatile(\"nop\"); barrier();\n\
@@ -105,7 +105,7 @@ pub const ALL: &[Context] = &[
                    at = (at + 1) & 15; barrier();",
             after: "",
         },
-        rust: Text {
+        rust: LoopText {
             before: "let mut at = 0u64;",
             body: "let bits = u64::from(*memory.add(at as usize)) ^ at; barrier();\n\
                    if bits & 1 != 0 { nop() } barrier();\n\
@@ -116,20 +116,20 @@ pub const ALL: &[Context] = &[
             after: "",
         },
     },
-    Context {
+    LoopContext {
         name: "l1",
         about: "a loop that is bound by loads from the level 1 cache: eight of them, 2 KiB in all",
         usual: false,
         aim: 0.1,
-        memory: Footprint::Scratch,
-        c: Text {
+        memory: MemoryFootprint::Scratch,
+        c: LoopText {
             before: "unsigned long at = 0;",
             body: "const volatile unsigned long *word = (void *)(memory + at);\n\
                    word[0]; word[1]; word[2]; word[3]; word[4]; word[5]; word[6]; word[7];\n\
                    at = (at + 64) & 2047; barrier();",
             after: "",
         },
-        rust: Text {
+        rust: LoopText {
             before: "let mut at = 0usize;",
             body: "let word = memory.add(at).cast::<u64>();\n\
                    for index in 0..8 { word.add(index).read_volatile(); }\n\
@@ -137,22 +137,22 @@ pub const ALL: &[Context] = &[
             after: "",
         },
     },
-    Context {
+    LoopContext {
         name: "l2",
         about: "a loop with a working set beyond the level 1 cache: loads of its lines, one after the other",
         usual: false,
         aim: 0.1,
-        memory: Footprint::Beyond(1),
-        c: LINES,
+        memory: MemoryFootprint::Beyond(1),
+        c: LINES_IN_C,
         rust: LINES_IN_RUST,
     },
-    Context {
+    LoopContext {
         name: "l3",
         about: "a loop with a working set beyond the level 2 cache: loads of its lines, one after the other",
         usual: false,
         aim: 0.1,
-        memory: Footprint::Beyond(2),
-        c: LINES,
+        memory: MemoryFootprint::Beyond(2),
+        c: LINES_IN_C,
         rust: LINES_IN_RUST,
     },
 ];

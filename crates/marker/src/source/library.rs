@@ -1,12 +1,12 @@
 //! C text for libraries that are compiled at run time: one file a design, and one library each, for what a user's file
 //! defines may be defined once in a library only.
 
-use super::c::{self, Function};
-use super::context::{AIM, Context, Footprint, Text};
-use super::design::Design;
+use super::c::{self, MarkedFunction};
+use super::context::{CUSTOM_LOOP_AIM, LoopContext, LoopText, MemoryFootprint};
+use super::design::SiteDesign;
 
 /// The name of the context that a user's own loop is.
-pub const AROUND: &str = "around";
+pub const CUSTOM_LOOP_NAME: &str = "around";
 
 /// What a program has once and each such library for itself. The probe is never called: a program's own takes its place
 /// before anything runs.
@@ -42,13 +42,13 @@ const BEHIND: &str = "
 ";
 
 /// A design's library with these contexts.
-pub fn unit(design: &Design, contexts: &[Context]) -> String {
-    format!("{}{OWN}", c::unit(design, design.guards(), contexts))
+pub fn write_library(design: &SiteDesign, contexts: &[LoopContext]) -> String {
+    format!("{}{OWN}", c::write_unit(design, design.guards(), contexts))
 }
 
 /// What a user's file can be compiled behind by itself, so that what is wrong with it is reported with its own lines
 /// and no others.
-pub fn alone() -> String {
+pub fn write_user_prologue() -> String {
     format!("{}{BEFORE}{MARKER} (void)marker_in_around; }} while (0)\n", super::HEADER)
 }
 
@@ -57,34 +57,34 @@ pub fn alone() -> String {
 /// The file defines `void around(void *memory)`, the loop's body; the marker follows it, unless MARKER() in `around`
 /// says where it is to be. All functions have the same body: which marker is meant is an argument that a macro gives
 /// `around` behind the user's, and since `around` is always inlined, it is a constant wherever it is looked at.
-pub(crate) fn around(design: &Design, include: &str) -> String {
-    let context = [Context {
-        name: AROUND,
+pub(crate) fn write_user_library(design: &SiteDesign, include: &str) -> String {
+    let context = [LoopContext {
+        name: CUSTOM_LOOP_NAME,
         about: "a loop of the user's",
         usual: false,
-        aim: AIM,
-        memory: Footprint::Scratch,
-        c: Text { before: "", body: "", after: "" },
-        rust: Text { before: "", body: "", after: "" },
+        aim: CUSTOM_LOOP_AIM,
+        memory: MemoryFootprint::Scratch,
+        c: LoopText { before: "", body: "", after: "" },
+        rust: LoopText { before: "", body: "", after: "" },
     }];
-    let functions = c::functions(design, design.guards(), &context);
-    let mut text = c::opening(design);
-    text.extend(functions.iter().map(Function::before));
+    let functions = c::list_functions(design, design.guards(), &context);
+    let mut text = c::write_opening(design);
+    text.extend(functions.iter().map(MarkedFunction::text_before));
     text.push_str(BEFORE);
     text.push_str(MARKER);
     for (which, function) in functions.iter().enumerate() {
         // A macro is one line.
-        let site = function.site().replace('\n', " ");
+        let site = function.site_text().replace('\n', " ");
         text.push_str(&format!(" if (marker_in_around == {which}) {{ {site} }}"));
     }
     text.push_str(&format!(" }} while (0)\n#include \"{include}\"\n{BEHIND}"));
     for (which, function) in functions.iter().enumerate() {
-        let site = format!("\n#if !MARKER_PLACED\n\t\t{}\n#endif", function.site());
+        let site = format!("\n#if !MARKER_PLACED\n\t\t{}\n#endif", function.site_text());
         // As in the other contexts: what memory holds is asked anew each time around.
         let body = format!("marker_around((void *)memory, {which}); asm volatile(\"\" : : : \"memory\");");
-        text.push_str(&function.with(&body, &site));
+        text.push_str(&function.function_text_with(&body, &site));
     }
-    text.push_str(&c::table(design, &functions));
+    text.push_str(&c::write_table(design, &functions));
     text.push_str(OWN);
     text
 }

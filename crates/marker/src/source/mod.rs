@@ -1,9 +1,9 @@
 //! The text that markers are compiled from. It depends on no other module: the build script compiles this module too.
 
 pub mod c;
+pub(crate) mod call_guard;
 pub mod context;
 pub mod design;
-pub(crate) mod guard;
 pub mod library;
 pub mod rust;
 

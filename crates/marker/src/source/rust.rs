@@ -4,8 +4,8 @@
 //! are what keeps their sections: with `-z start-stop-gc` no linker takes `__start_` for a use (ld's manual).
 
 use super::BASE;
-use super::context::Context;
-use super::design::Design;
+use super::context::LoopContext;
+use super::design::SiteDesign;
 use std::fmt::Write;
 
 /// What a module begins with. Unwinding goes through the functions: a guard against it would be code of its own.
@@ -28,7 +28,7 @@ const HEAD: &str = "\
 ";
 
 /// The Rust module of a design, and the compiler's name that its table tells.
-pub fn unit(design: &Design, contexts: &[Context], compiler: &str) -> String {
+pub fn write_module(design: &SiteDesign, contexts: &[LoopContext], compiler: &str) -> String {
     let identifier = design.identifier();
     let mut text = format!(
         "#[allow(clippy::undocumented_unsafe_blocks, unused_unsafe, unused_variables)]\n\

@@ -1,14 +1,14 @@
 //! Loops of one speed and of several, on a made-up machine.
 
 use super::*;
-use crate::comparison::conclusions;
-use crate::fake::{Fake, IMUL, stairs};
 use crate::record::MarkerRecord;
+use crate::simulated_bench::{IMUL_LATENCY, SimulatedBench, stair_costs};
 use crate::source::design;
-use crate::state::states;
+use crate::state::list_states;
 use crate::survey::VisitPlan;
+use crate::tested_conclusions::test_conclusions;
 use cyclescope_core::random::Random;
-use cyclescope_measure::result::caveat::Code;
+use cyclescope_measure::result::caveat::CaveatKind;
 
 type Loops = fn(&MarkerCase, usize) -> [f64; 2];
 use crate::bench::MarkerCase;
@@ -19,15 +19,15 @@ const FAST: f64 = 138.6;
 /// The records of a machine with these loops, by a quick survey. Its markers are `flag` in all states, and `immediate` and two
 /// controls.
 fn surveyed(loops: Loops, seed: u64) -> Vec<MarkerRecord> {
-    let mut fake = Fake { luck: |random: &mut Random| 0.3 * random.normal(), ..Fake::new(loops) };
+    let mut fake = SimulatedBench { luck: |random: &mut Random| 0.3 * random.normal(), ..SimulatedBench::new(loops) };
     for name in ["immediate", "function-entry", "stores-4", "stores-8"] {
         let design = design::ALL.iter().find(|design| design.name == name).unwrap();
         for context in ["empty", "memcpy"] {
-            fake.cases.push(MarkerCase { design, state: states(design)[0], context: context.to_string() });
+            fake.cases.push(MarkerCase { design, state: list_states(design)[0], context: context.to_string() });
         }
     }
     fake.random = Random::new(seed);
-    fake.records(&VisitPlan::quick(IMUL, seed))
+    fake.measure_all(&VisitPlan::quick(IMUL_LATENCY, seed))
 }
 
 fn find<'a>(records: &'a [MarkerRecord], design: &str, state: &str) -> &'a MarkerRecord {
@@ -38,7 +38,7 @@ fn find<'a>(records: &'a [MarkerRecord], design: &str, state: &str) -> &'a Marke
 }
 
 fn told(record: &MarkerRecord) -> Option<&str> {
-    let other = record.caveats.iter().find(|caveat| caveat.code == Code::OtherSpeed);
+    let other = record.caveats.iter().find(|caveat| caveat.code == CaveatKind::OtherSpeed);
     other.map(|caveat| caveat.text.as_str())
 }
 
@@ -74,7 +74,7 @@ fn a_marker_that_flips_the_loop_says_so_with_both_speeds() {
     assert_eq!((varargs.step.cost.value, format.step.cost.value), (None, None));
     assert!(format.other_speed.is_none() && told(format).unwrap().contains("varargs"));
     // The conclusions are about others.
-    let memcpy = conclusions(&all).into_iter().find(|one| one.name == "generic-slower-in-memcpy").unwrap();
+    let memcpy = test_conclusions(&all).into_iter().find(|one| one.name == "generic-slower-in-memcpy").unwrap();
     assert_eq!((memcpy.other_speeds.len(), memcpy.difference.value.is_some()), (0, true));
 }
 
@@ -84,7 +84,7 @@ fn no_conclusion_rests_on_a_flipped_loop() {
         ("memcpy", "immediate", _) => [SLOW, FAST],
         _ => flipped(case, placement),
     };
-    for conclusion in conclusions(&surveyed(loops, 4)) {
+    for conclusion in test_conclusions(&surveyed(loops, 4)) {
         if conclusion.name == "generic-slower-in-memcpy" {
             // By the figures alone it would be borne out by far.
             assert!(conclusion.difference.low > conclusion.margin, "{conclusion:?}");
@@ -127,11 +127,9 @@ fn another_loop_is_no_other_speed() {
 #[test]
 fn a_loop_of_one_speed_has_no_other() {
     for seed in 0..6 {
-        for loops in [
-            stairs as Loops,
-            |_, _| [SLOW, SLOW],
-            |_, placement| [SLOW + placement as f64 / 16.0, SLOW + 1.0],
-        ] {
+        for loops in
+            [stair_costs as Loops, |_, _| [SLOW, SLOW], |_, placement| [SLOW + placement as f64 / 16.0, SLOW + 1.0]]
+        {
             for record in surveyed(loops, seed) {
                 assert_eq!(record.other_speed, None, "{} {} {seed}", record.design, record.state);
                 assert_eq!(told(&record), None);
@@ -144,5 +142,5 @@ fn a_loop_of_one_speed_has_no_other() {
 #[test]
 fn chance_has_as_many_placements_in_one_row_of_ten_thousand() {
     // Binomial distributions of 16 trials at 0.025: P(X >= 4) = 5.3e-4, P(X >= 5) = 3.2e-5.
-    assert_eq!((least(16, 0.025), least(1, 0.025), least(0, 0.025)), (5, 2, 1));
+    assert_eq!((least_placements(16, 0.025), least_placements(1, 0.025), least_placements(0, 0.025)), (5, 2, 1));
 }

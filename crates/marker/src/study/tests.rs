@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::bench::call;
-use crate::fake::{Fake, IMUL, stairs};
+use crate::simulated_bench::{IMUL_LATENCY, SimulatedBench, stair_costs};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_exec::Sample;
 use cyclescope_measure::Precision;
-use cyclescope_measure::result::container::{Event, Evidence, Origin, Writer};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_measure::result::container::{ContainerWriter, EvidenceOrigin, EvidenceRecorder, StudyEvent};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use serde_json::json;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -48,15 +48,15 @@ fn plan() -> MarkerPlan {
 
 fn study(plan: MarkerPlan) -> MarkerStudy {
     let luck = |random: &mut cyclescope_core::random::Random| 0.3 * random.normal();
-    let mut fake = Fake { interrupts: 0.01, luck, ..Fake::new(stairs) };
+    let mut fake = SimulatedBench { interrupts: 0.01, luck, ..SimulatedBench::new(stair_costs) };
     fake.cases.truncate(3);
     let open = || Ok::<Box<dyn cyclescope_exec::Executor>, Error>(Box::new(simulated()));
-    let Origin { machine, repro, .. } = origin();
+    let EvidenceOrigin { machine, repro, .. } = origin();
     MarkerStudy::new(plan, machine, repro, Box::new(fake), Box::new(open))
 }
 
-fn simulated() -> Simulated {
-    Simulated::new(Scenario::default(), 11)
+fn simulated() -> SimulatedExecutor {
+    SimulatedExecutor::new(Scenario::default(), 11)
 }
 
 struct Directory(PathBuf);
@@ -74,28 +74,28 @@ impl Drop for Directory {
     }
 }
 
-fn origin() -> Origin {
+fn origin() -> EvidenceOrigin {
     let (study, repro) = (NAME.to_string(), "cyclescope marker --seed 8".to_string());
-    Origin { study, repro, machine: json!({ "kernel": "none" }) }
+    EvidenceOrigin { study, repro, machine: json!({ "kernel": "none" }) }
 }
 
 /// Measures, and keeps all that is answered.
-fn record(directory: &Directory, plan: MarkerPlan) -> Vec<Record> {
-    let evidence = Rc::new(Evidence::create(&directory.0, origin()).unwrap());
+fn record(directory: &Directory, plan: MarkerPlan) -> Vec<ResultRecord> {
+    let evidence = Rc::new(EvidenceRecorder::create(&directory.0, origin()).unwrap());
     let mut study = study(plan);
     let plan = study.plan().unwrap();
-    evidence.keep(|writer| writer.set_facts(&plan));
+    evidence.write_with(|writer| writer.set_facts(&plan));
     let mut records = Vec::new();
-    study.measure(&Answers::kept(evidence.clone()), &mut records).unwrap();
+    study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records).unwrap();
     evidence.finish().unwrap();
     records
 }
 
 /// The records again; all that was answered is asked for.
-fn replay(directory: &Directory) -> Result<Vec<Record>, Stop> {
-    let container = Container::open(&directory.0).unwrap();
+fn replay(directory: &Directory) -> Result<Vec<ResultRecord>, StopReason> {
+    let container = EvidenceContainer::open(&directory.0).unwrap();
     let mut study = MarkerStudy::restore(&container).unwrap();
-    let answers = Answers::recorded(&container).unwrap();
+    let answers = MachineAnswers::from_container(&container).unwrap();
     let mut records = Vec::new();
     study.measure(&answers, &mut records)?;
     assert!(answers.is_exhausted());
@@ -107,17 +107,17 @@ fn forged(
     from: &Directory,
     to: &Directory,
     change_plan: impl Fn(&mut Value),
-    mut change: impl FnMut(&mut Event, &mut [Sample]),
+    mut change: impl FnMut(&mut StudyEvent, &mut [Sample]),
 ) {
-    let container = Container::open(&from.0).unwrap();
-    let mut writer = Writer::create(&to.0, origin()).unwrap();
+    let container = EvidenceContainer::open(&from.0).unwrap();
+    let mut writer = ContainerWriter::create(&to.0, origin()).unwrap();
     let mut plan = container.manifest.facts.clone();
     change_plan(&mut plan);
     writer.set_facts(&plan).unwrap();
     let mut events = container.events().unwrap();
-    while let Some((mut event, mut samples)) = events.take(usize::MAX).unwrap() {
+    while let Some((mut event, mut samples)) = events.take_event(usize::MAX).unwrap() {
         change(&mut event, &mut samples);
-        writer.event(&event, &samples).unwrap();
+        writer.add_event(&event, &samples).unwrap();
     }
     writer.finish().unwrap();
 }
@@ -140,14 +140,14 @@ fn what_was_changed_is_noticed() {
     // No executor is opened, whose batches follow from the seed as well.
     let known = plan();
     let told =
-        record(&directory, MarkerPlan { plan: Plan { imul_latency: Some(IMUL), ..known.plan }, ..known });
+        record(&directory, MarkerPlan { plan: Plan { imul_latency: Some(IMUL_LATENCY), ..known.plan }, ..known });
     // The last visits, by so little that they are still the last.
-    let are_visits = |event: &Event| matches!(event, Event::Kept { of } if !of["visits"].is_null());
-    let mut events = Container::open(&directory.0).unwrap().events().unwrap();
-    let events = std::iter::from_fn(|| events.take(usize::MAX).unwrap());
+    let are_visits = |event: &StudyEvent| matches!(event, StudyEvent::Kept { of } if !of["visits"].is_null());
+    let mut events = EvidenceContainer::open(&directory.0).unwrap().events().unwrap();
+    let events = std::iter::from_fn(|| events.take_event(usize::MAX).unwrap());
     let last = events.filter(|(event, _)| are_visits(event)).count();
     let mut visited = 0;
-    let longer = |event: &mut Event, samples: &mut [Sample]| {
+    let longer = |event: &mut StudyEvent, samples: &mut [Sample]| {
         visited += usize::from(are_visits(event));
         if visited == last && are_visits(event) {
             samples.chunks_mut(call::COUNT).for_each(|visit| visit[call::SITE_MANY].end += 1);
@@ -160,7 +160,7 @@ fn what_was_changed_is_noticed() {
     drop(other);
     let other = Directory::new("seed");
     forged(&directory, &other, |plan| plan["plan"]["seed"] = 9.into(), |_, _| {});
-    let Err(Stop::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
+    let Err(StopReason::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
         panic!("another seed goes unnoticed");
     };
 }
@@ -178,7 +178,7 @@ fn numbers_that_no_survey_has_are_errors() {
     for (field, change) in changes {
         let other = Directory::new("plan");
         forged(&directory, &other, change, |_, _| {});
-        let refused = MarkerStudy::restore(&Container::open(&other.0).unwrap());
+        let refused = MarkerStudy::restore(&EvidenceContainer::open(&other.0).unwrap());
         let text = refused.err().expect(field).to_string();
         assert!(text.contains(&format!("facts.{field}:")), "{text}");
     }
@@ -198,15 +198,15 @@ fn numbers_that_no_bench_says_are_errors() {
     ];
     for (field, change) in changes {
         let other = Directory::new("answer");
-        let changed = |event: &mut Event, _: &mut [Sample]| {
-            if let Event::Kept { of } = event
+        let changed = |event: &mut StudyEvent, _: &mut [Sample]| {
+            if let StudyEvent::Kept { of } = event
                 && (!of[field].is_null() || !of["subjects"][0][field].is_null())
             {
                 change(of);
             }
         };
         forged(&directory, &other, |_| {}, changed);
-        let Err(Stop::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
+        let Err(StopReason::Failed(Error::Run(RunError::Replay { .. }))) = replay(&other) else {
             panic!("{field} goes unnoticed");
         };
     }

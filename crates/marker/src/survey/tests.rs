@@ -2,50 +2,46 @@
 
 use super::*;
 use crate::bench::MarkerCase;
-use crate::fake::{Fake, IMUL, stairs};
-use crate::ledger::aim;
-use crate::state::states;
-use cyclescope_core::statistics::{Calibration, calibration, trials_needed};
-use cyclescope_measure::study::Record;
+use crate::simulated_bench::{IMUL_LATENCY, SimulatedBench, stair_costs};
+use crate::state::list_states;
+use crate::visit_ledger::case_aim;
+use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, trials_needed};
+use cyclescope_measure::study::ResultRecord;
 use cyclescope_sim::Scenario;
 use std::ops::ControlFlow;
 
 fn plan(seed: u64) -> VisitPlan {
-    VisitPlan { each: 32..=256, budget: Duration::from_secs(600), ..VisitPlan::new(IMUL, seed) }
+    VisitPlan { each: 32..=256, budget: Duration::from_secs(600), ..VisitPlan::new(IMUL_LATENCY, seed) }
 }
 
 #[test]
 fn costs_and_steps_are_those_of_the_machine_whatever_its_habits() {
-    for (habit, core) in Scenario::habits() {
+    for (habit, core) in Scenario::machine_variants() {
         // The readings that an interval takes grow with the square of the step in core cycles.
         let coarse = core.step as f64 * core.ratio / 40.0;
         let most = 256.0 * coarse.powi(2).max(1.0);
         let imul_latency = f64::from(core.imul_latency);
         let plan = VisitPlan { each: 32..=most as usize, imul_latency, ..plan(3) };
-        let mut fake = Fake { core, interrupts: 0.005, ..Fake::new(stairs) };
-        let findings = survey(&mut fake, &plan, &mut Vec::<Record>::new()).unwrap();
+        let mut fake = SimulatedBench { core, interrupts: 0.005, ..SimulatedBench::new(stair_costs) };
+        let findings = survey_cases(&mut fake, &plan, &mut Vec::<ResultRecord>::new()).unwrap();
         for finding in &findings {
             let MarkerCase { state, .. } = &finding.case;
             let told = |what: String| format!("{habit}, {}: {what}", state.name);
-            let [base, _] = stairs(&finding.case, 0);
+            let [base, _] = stair_costs(&finding.case, 0);
             assert!((finding.add_link - 1.0).abs() < 0.01, "{}", told(format!("{}", finding.add_link)));
             for (placement, found) in finding.placements.iter().enumerate() {
                 let found = found.as_ref().unwrap();
-                let [_, site] = stairs(&finding.case, placement);
+                let [_, site] = stair_costs(&finding.case, placement);
                 let off = found.cost.value - (site - base);
                 // Over a thousand intervals: some are missed, none by much.
-                assert!(
-                    off.abs() <= 3.0 * found.cost.half_width(),
-                    "{}",
-                    told(format!("{placement}: {off}"))
-                );
-                let aim = aim(&finding.case, &found.cost);
+                assert!(off.abs() <= 3.0 * found.cost.half_width(), "{}", told(format!("{placement}: {off}")));
+                let aim = case_aim(&finding.case, &found.cost);
                 assert!(found.cost.half_width() <= aim, "{}", told(format!("{placement}: {found:?}")));
             }
-            let [_, site] = stairs(&finding.case, 0);
+            let [_, site] = stair_costs(&finding.case, 0);
             let cost = finding.cost.unwrap();
             assert!((cost.value - (site - base)).abs() < 0.1, "{}", told(format!("{cost:?}")));
-            let names: Vec<&str> = states(finding.case.design).iter().map(|state| state.name).collect();
+            let names: Vec<&str> = list_states(finding.case.design).iter().map(|state| state.name).collect();
             let index = |name: &str| names.iter().position(|other| *other == name).unwrap() as f64;
             let over = state.over.map_or(0.0, index);
             let price = finding.step.unwrap();
@@ -63,13 +59,13 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
                 0.3 => |random| 2.0 + 0.3 * random.normal(),
                 _ => |random| 2.0 + 0.5 * random.normal(),
             };
-            let mut fake = Fake { luck, interrupts: 0.01, ..Fake::new(stairs) };
+            let mut fake = SimulatedBench { luck, interrupts: 0.01, ..SimulatedBench::new(stair_costs) };
             let (mut held, mut all) = (0, 0);
             for seed in 0.. {
                 let plan = VisitPlan { each: each.clone(), confidence, ..plan(seed) };
-                for finding in survey(&mut fake, &plan, &mut Vec::<Record>::new()).unwrap() {
+                for finding in survey_cases(&mut fake, &plan, &mut Vec::<ResultRecord>::new()).unwrap() {
                     for (placement, found) in finding.placements.iter().enumerate() {
-                        let [base, site] = stairs(&finding.case, placement);
+                        let [base, site] = stair_costs(&finding.case, placement);
                         held += usize::from(found.as_ref().unwrap().cost.contains(site + 2.0 - base));
                         all += 1;
                     }
@@ -78,8 +74,8 @@ fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
                     break;
                 }
             }
-            let judged = calibration(confidence, held, all);
-            assert_eq!(judged, Calibration::Right, "{held} of {all} for {confidence}, {each:?}");
+            let judged = judge_coverage(confidence, held, all);
+            assert_eq!(judged, CoverageVerdict::Right, "{held} of {all} for {confidence}, {each:?}");
         }
     }
 }
@@ -90,13 +86,13 @@ fn the_largest_mode_counts_and_the_others_are_told() {
         let missed = if random.happens(0.25) { 14.0 } else { 0.0 };
         missed + 0.05 * random.normal()
     };
-    let mut fake = Fake { luck, ..Fake::new(stairs) };
-    let findings = survey(&mut fake, &plan(5), &mut Vec::<Record>::new()).unwrap();
+    let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
+    let findings = survey_cases(&mut fake, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();
     let (mut told, mut all) = (0, 0);
     for finding in &findings {
         for (placement, found) in finding.placements.iter().enumerate() {
             let found = found.as_ref().unwrap();
-            let [base, site] = stairs(&finding.case, placement);
+            let [base, site] = stair_costs(&finding.case, placement);
             assert!((found.cost.value - (site - base)).abs() < 0.2, "{found:?}");
             if let [small, large] = &found.modes[..] {
                 assert!(small.share > 0.5 && large.cost.value > 13.0, "{found:?}");
@@ -112,9 +108,9 @@ fn the_largest_mode_counts_and_the_others_are_told() {
 #[test]
 fn what_no_number_of_visits_would_tell_is_left_alone() {
     // The half width that is asked for would take some thousand visits.
-    let luck = |random: &mut Random| 6.0 * random.unit();
-    let mut fake = Fake { luck, ..Fake::new(stairs) };
-    let findings = survey(&mut fake, &plan(5), &mut Vec::<Record>::new()).unwrap();
+    let luck = |random: &mut Random| 6.0 * random.uniform();
+    let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
+    let findings = survey_cases(&mut fake, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();
     for found in findings[0].placements.iter().flatten() {
         assert_eq!(found.visits, 32, "{found:?}");
         assert!(found.cost.half_width() > 0.3, "{found:?}");
@@ -123,36 +119,32 @@ fn what_no_number_of_visits_would_tell_is_left_alone() {
 
 #[test]
 fn a_budget_ends_the_search_for_more_but_no_placement_goes_without() {
-    let luck = |random: &mut Random| 1.4 * random.unit();
-    let mut fake = Fake { luck, ..Fake::new(stairs) };
+    let luck = |random: &mut Random| 1.4 * random.uniform();
+    let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
     let plan = VisitPlan { budget: Duration::ZERO, ..plan(5) };
-    struct Last(Option<Progress>);
-    impl Follow for Last {
-        fn record(&mut self, _: Record) -> ControlFlow<()> {
+    struct Last(Option<StudyProgress>);
+    impl StudyFollower for Last {
+        fn accept_record(&mut self, _: ResultRecord) -> ControlFlow<()> {
             unreachable!("a survey tells no record")
         }
 
-        fn progress(&mut self, progress: Progress) -> ControlFlow<()> {
+        fn report_progress(&mut self, progress: StudyProgress) -> ControlFlow<()> {
             self.0 = Some(progress);
             ControlFlow::Continue(())
         }
     }
     let mut last = Last(None);
-    let findings = survey(&mut fake, &plan, &mut last).unwrap();
+    let findings = survey_cases(&mut fake, &plan, &mut last).unwrap();
     assert!(last.0.is_some_and(|progress| progress.done == progress.total));
     assert!(findings.iter().all(|finding| finding.placements.iter().flatten().count() == 16));
-    assert!(
-        findings
-            .iter()
-            .flat_map(|finding| finding.placements.iter().flatten())
-            .all(|found| found.visits >= 32)
-    );
+    assert!(findings.iter().flat_map(|finding| finding.placements.iter().flatten()).all(|found| found.visits >= 32));
 }
 
 #[test]
 fn calls_are_counted_in_every_state() {
     let counted = |broken: bool| {
-        let findings = prove(&mut Fake { broken, ..Fake::new(stairs) }, &plan(1)).unwrap();
+        let findings =
+            prove_calls(&mut SimulatedBench { broken, ..SimulatedBench::new(stair_costs) }, &plan(1)).unwrap();
         assert!(findings.iter().all(|finding| finding.cost.is_none() && finding.visits == 0));
         findings.iter().map(|finding| (finding.case.state.enabled, finding.hits)).collect::<Vec<_>>()
     };
@@ -166,23 +158,14 @@ fn calls_are_counted_in_every_state() {
 fn visits_beside_a_busy_sibling_are_left_out() {
     fn reading(width: f64) -> VisitReading {
         let (add_link, width_error) = (1.0, 0.02);
-        VisitReading {
-            base: 1.0,
-            site: 3.0,
-            rate: 0.7,
-            add_link,
-            width,
-            width_error,
-            span: 300.0,
-            step: 0.01,
-        }
+        VisitReading { base: 1.0, site: 3.0, rate: 0.7, add_link, width, width_error, span: 300.0, step: 0.01 }
     }
-    let mut fake = Fake::new(stairs);
+    let mut fake = SimulatedBench::new(stair_costs);
     let plan = plan(1);
-    let mut survey = Survey::new(&mut fake, &plan);
+    let mut survey = CaseSurvey::new(&mut fake, &plan);
     for index in 0..20 {
-        survey.ledger.note(0, 0, Some(reading(if index < 5 { 2.0 } else { 4.0 })));
+        survey.ledger.note_visit(0, 0, Some(reading(if index < 5 { 2.0 } else { 4.0 })));
     }
-    let findings = survey.ledger.findings(0.95);
+    let findings = survey.ledger.into_findings(0.95);
     assert_eq!((findings[0].visits, findings[0].shared), (15, 5));
 }

@@ -5,13 +5,13 @@ use crate::bench::call;
 use crate::survey::PROOF_LOOPS;
 
 /// A bench of one design in one loop.
-fn bench(design: &str, context: &str) -> (UserBench, Vec<Skipped>) {
+fn bench(design: &str, context: &str) -> (UserBench, Vec<SkippedCase>) {
     let allowed = rustix::thread::sched_getaffinity(None).expect("the affinity of this thread");
     let cpu = (0..1024).rev().find(|cpu| allowed.is_set(*cpu)).expect("some CPU");
     let options = UserOptions { cpu, ..UserOptions::default() };
-    let clock = Clock::named("lfence-rdtsc-lfence").expect("there is this clock");
-    let designs: Vec<Compiled> =
-        Compiled::built().into_iter().filter(|compiled| compiled.design.name == design).collect();
+    let clock = Clock::find_named("lfence-rdtsc-lfence").expect("there is this clock");
+    let designs: Vec<CompiledDesign> =
+        CompiledDesign::list_built().into_iter().filter(|compiled| compiled.design.name == design).collect();
     UserBench::new(&options, clock, 1.0, &designs, &[context], &[], 1).unwrap()
 }
 
@@ -20,9 +20,9 @@ fn bench(design: &str, context: &str) -> (UserBench, Vec<Skipped>) {
 fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
     let (mut bench, _) = bench("flag", "empty");
     let case = bench.cases.iter().position(|case| case.state.name == "format").unwrap();
-    let visit = |placement| Visit { placement, loops: [100, 400], ruler_loops: 100 };
-    let visits: Vec<Visit> = (0..PLACEMENTS).map(visit).collect();
-    let samples = bench.run(case, &visits).unwrap();
+    let visit = |placement| CaseVisit { placement, loops: [100, 400], ruler_loops: 100 };
+    let visits: Vec<CaseVisit> = (0..PLACEMENTS).map(visit).collect();
+    let samples = bench.run_visits(case, &visits).unwrap();
     let longer = |long: usize, short: usize| {
         let rounds = samples.iter().filter_map(|samples| samples.rounds().next());
         rounds.filter(|round| round[long] > round[short]).count()
@@ -41,20 +41,20 @@ fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
 fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
     let (mut bench, skipped) = bench("usdt", "empty");
     if let Some((_, why)) = skipped.first() {
-        return cyclescope_skipped::skipped(why);
+        return cyclescope_skipped::report_skipped(why);
     }
     let traced = bench.cases.iter().position(|case| case.state.traced).expect("it is there");
     let dormant = bench.cases.iter().position(|case| !case.state.traced).expect("it too");
     for placement in 0..PLACEMENTS {
-        assert_eq!(bench.hits(traced, placement, PROOF_LOOPS).unwrap(), Some(PROOF_LOOPS), "{placement}");
+        assert_eq!(bench.count_hits(traced, placement, PROOF_LOOPS).unwrap(), Some(PROOF_LOOPS), "{placement}");
     }
     let counted =
-        |bench: &UserBench| bench.tracers.values().map(|(_, uprobe)| uprobe.count().unwrap()).sum::<u64>();
+        |bench: &UserBench| bench.tracers.values().map(|(_, uprobe)| uprobe.read_count().unwrap()).sum::<u64>();
     let before = counted(&bench);
-    let visit = Visit { placement: 3, loops: [10, 20], ruler_loops: 10 };
-    bench.run(dormant, &[visit]).unwrap();
+    let visit = CaseVisit { placement: 3, loops: [10, 20], ruler_loops: 10 };
+    bench.run_visits(dormant, &[visit]).unwrap();
     assert_eq!(counted(&bench), before);
-    bench.run(traced, &[visit]).unwrap();
+    bench.run_visits(traced, &[visit]).unwrap();
     // A round that counts, and one before it.
     assert_eq!(counted(&bench), before + 2 * (10 + 20));
 }

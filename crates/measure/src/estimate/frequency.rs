@@ -7,17 +7,17 @@
 use crate::ruler::Gauge;
 
 /// Two rounds ran at different frequencies where their rates differ by more than this share,
-const SHARE: f64 = 0.01;
+const RATE_SHARE: f64 = 0.01;
 /// and by more than this many standard deviations of the error that the clock's step gives their difference.
-const ERRORS: f64 = 4.0;
+const RATE_ERRORS: f64 = 4.0;
 
 /// Those of a layout's undisturbed rounds that ran at the frequency of the rounds beside them. `step` is that of the
 /// clock's readings.
-pub(super) fn steady<'a>(rounds: &[&'a [f64]], gauge: &Gauge, step: f64) -> Vec<&'a [f64]> {
+pub(super) fn select_steady_rounds<'a>(rounds: &[&'a [f64]], gauge: &Gauge, step: f64) -> Vec<&'a [f64]> {
     let rates: Vec<f64> = rounds.iter().map(|round| gauge.read(round).rate).collect();
     // A duration between two readings has the variance step²/6; a rate is a difference of two durations.
-    let error = step * (2.0f64 / 3.0).sqrt() / gauge.span();
-    let alike = |one: f64, other: f64| (one - other).abs() <= SHARE * one.abs() + ERRORS * error;
+    let error = step * (2.0f64 / 3.0).sqrt() / gauge.span_cycles();
+    let alike = |one: f64, other: f64| (one - other).abs() <= RATE_SHARE * one.abs() + RATE_ERRORS * error;
     let steady = |index: &usize| {
         let own = rates[*index];
         let before = index.checked_sub(1).map_or(own, |before| rates[before]);

@@ -8,24 +8,22 @@ use serde::{Deserialize, Serialize};
 /// The calls of a round: those of the whole ruler, then three of each snippet. Each layout runs them in an order of its
 /// own.
 pub(crate) mod call {
-    pub(crate) use crate::ruler::column::{
-        ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS,
-    };
+    pub(crate) use crate::ruler::column::{ADD_LONG, ADD_SHORT, IMUL_LONG, IMUL_SHORT, SENTINEL, WHOLE as RULERS};
 
     /// The calls of a snippet, with u, 2u and 4u repeats of it.
-    pub(crate) const fn of(snippet: usize) -> [usize; 3] {
+    pub(crate) const fn snippet_calls(snippet: usize) -> [usize; 3] {
         let first = RULERS + 3 * snippet;
         [first, first + 1, first + 2]
     }
     /// Calls in a round with this number of snippets.
-    pub(crate) const fn count(snippets: usize) -> usize {
+    pub(crate) const fn calls_per_round(snippets: usize) -> usize {
         RULERS + 3 * snippets
     }
 }
 
 /// Parameters of a round that are needed to read its durations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct RoundShape {
     /// Iterations of a looped body, 1 without a loop.
     pub loop_count: u64,
     /// Latency of `imul r32, r32` in core cycles, a whole number.
@@ -63,8 +61,8 @@ pub struct LayoutData {
 
 impl LayoutData {
     /// The layout's ruler.
-    pub(crate) fn gauge(&self, shape: &Shape) -> Gauge {
-        Gauge::whole(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
+    pub(crate) fn gauge(&self, shape: &RoundShape) -> Gauge {
+        Gauge::whole_ruler(self.ruler_loops, sentinel_loops(shape.step), shape.imul_latency)
     }
 }
 
@@ -109,7 +107,7 @@ impl LayoutEstimate {
 }
 
 /// The mean duration of each call over some rounds.
-fn means(rounds: &[&[f64]]) -> Vec<f64> {
+fn mean_durations(rounds: &[&[f64]]) -> Vec<f64> {
     let mut sums = vec![0.0; rounds.first().map_or(0, |round| round.len())];
     for round in rounds {
         for (sum, duration) in sums.iter_mut().zip(*round) {
@@ -121,13 +119,13 @@ fn means(rounds: &[&[f64]]) -> Vec<f64> {
 
 /// The sum of the snippets' slopes between these two of their lengths, each multiplied by its weight in the cost. A cold
 /// start has two lengths only, which any line fits.
-fn slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
+fn cost_slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
     let add = |sum: Contrast, (snippet, weight): (usize, f64)| {
         let [one, two, four] = copies[snippet];
         let [fewer, more] = if two > one && four > two { [fewer, more] } else { [0, 2] };
-        let (calls, lengths) = (call::of(snippet), copies[snippet]);
-        let slope = Contrast::slope([calls[fewer], calls[more]], lengths[more] - lengths[fewer]);
-        sum.plus(weight, &slope)
+        let (calls, lengths) = (call::snippet_calls(snippet), copies[snippet]);
+        let slope = Contrast::slope_between([calls[fewer], calls[more]], lengths[more] - lengths[fewer]);
+        sum.plus_weighted(weight, &slope)
     };
     cost.weights().fold(Contrast::default(), add)
 }
@@ -144,7 +142,7 @@ fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
 
 impl LayoutData {
     /// Figures of the layout from its rounds below these limits; `None` where they are too few.
-    pub(super) fn estimate(&self, limit: &[f64], shape: &Shape, cost: &Contrast) -> Option<LayoutEstimate> {
+    pub(super) fn estimate_layout(&self, limit: &[f64], shape: &RoundShape, cost: &Contrast) -> Option<LayoutEstimate> {
         let kept: Vec<&[f64]> = self
             .samples
             .rounds()
@@ -154,29 +152,29 @@ impl LayoutData {
         if kept.len() < KEPT_LEAST || kept.len() * 4 < total {
             return None;
         }
-        let mean = means(&kept);
+        let mean = mean_durations(&kept);
         let gauge = self.gauge(shape);
         let scale = gauge.read(&mean);
         let rate = scale.rate;
         let in_all = |copies: &[usize; 3]| copies.map(|copies| copies as f64 * shape.loop_count as f64);
         let copies: Vec<[f64; 3]> = self.copies.iter().map(in_all).collect();
-        let whole = slope(cost, &copies, [0, 2]);
-        let raw = whole.of(&mean);
+        let whole = cost_slope(cost, &copies, [0, 2]);
+        let raw = whole.evaluate(&mean);
         let over = |rounds: &[&[f64]]| {
-            let mean = means(rounds);
-            whole.of(&mean) / gauge.read(&mean).rate
+            let mean = mean_durations(rounds);
+            whole.evaluate(&mean) / gauge.read(&mean).rate
         };
         let (first, second) = kept.split_at(kept.len() / 2);
-        let steady = frequency::steady(&kept, &gauge, shape.step);
+        let steady = frequency::select_steady_rounds(&kept, &gauge, shape.step);
         Some(LayoutEstimate {
             replicate: self.replicate,
             cost: raw / rate,
-            slopes: [[0, 1], [1, 2]].map(|lengths| slope(cost, &copies, lengths).of(&mean) / rate),
-            systematic: gauge.systematic(raw / rate, effective_copies(cost, &copies)),
+            slopes: [[0, 1], [1, 2]].map(|lengths| cost_slope(cost, &copies, lengths).evaluate(&mean) / rate),
+            systematic: gauge.systematic_error(raw / rate, effective_copies(cost, &copies)),
             between: {
                 let part = |(snippet, weight): (usize, f64)| {
-                    let alone = slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
-                    (weight * shape.between_cycles).hypot(shape.between * alone.of(&mean) / rate).powi(2)
+                    let alone = cost_slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
+                    (weight * shape.between_cycles).hypot(shape.between * alone.evaluate(&mean) / rate).powi(2)
                 };
                 cost.weights().map(part).sum::<f64>().sqrt()
             },

@@ -16,25 +16,25 @@ mod disturbance;
 mod frequency;
 mod layout;
 
-pub(crate) use layout::{LayoutData, LayoutEstimate, Shape, call};
+pub(crate) use layout::{LayoutData, LayoutEstimate, RoundShape, call};
 
 use super::contrast::Contrast;
-use super::modes::{Mode, Modes};
+use super::modes::{CostMode, CostModes};
 use crate::ruler::shared_margin;
-use crate::sibling::Alone;
-use cyclescope_core::statistics::{self, Interval, range};
+use crate::sibling::KeptReplicates;
+use cyclescope_core::statistics::{self, Interval, value_range};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The cost of a snippet, and the figures that support it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Estimate {
+pub struct CostEstimate {
     /// Core cycles a copy; where there are several modes, of the one that most layouts are in.
     pub cost: Interval,
     /// Raw units of the clock a copy, of the same layouts.
     pub raw: Interval,
     /// Modes in ascending order of cost; empty where the layouts form one cluster.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<CostMode>,
     /// Slope from 2u to 4u less slope from u to 2u, in core cycles a copy, with a 99.9 % interval.
     pub bend: Interval,
     /// Change of the cost from the first half of the rounds to the second, with a 99.9 % interval.
@@ -59,7 +59,7 @@ pub struct Estimate {
 }
 
 /// Confidence level of the tests for a bend and a trend: a false alarm refuses a good number.
-const CERTAIN: f64 = 0.999;
+const CERTAIN_CONFIDENCE: f64 = 0.999;
 
 /// Smallest spread within a cluster that is used to separate modes, as a share of the cost.
 const MODE_SHARE: f64 = 0.01;
@@ -73,33 +73,38 @@ const SAME_STATE_SHARE: f64 = 0.5;
 /// as 0.95.
 ///
 /// `None` where fewer than two layouts had enough undisturbed rounds.
-pub fn estimate(layouts: &[LayoutData], shape: &Shape, cost: &Contrast, confidence: f64) -> Option<Estimate> {
+pub fn estimate_cost(
+    layouts: &[LayoutData],
+    shape: &RoundShape,
+    cost: &Contrast,
+    confidence: f64,
+) -> Option<CostEstimate> {
     if layouts.is_empty() {
         return None;
     }
-    let limits = disturbance::limits(layouts, shape.step);
+    let limits = disturbance::find_outlier_limits(layouts, shape.step);
     let usable = layouts.iter().zip(&limits);
-    let usable = usable.filter_map(|(layout, limit)| layout.estimate(limit, shape, cost)).collect();
-    let Alone { used: each, shared, .. } = disturbance::undisturbed(usable, shape);
+    let usable = usable.filter_map(|(layout, limit)| layout.estimate_layout(limit, shape, cost)).collect();
+    let KeptReplicates { used: each, shared, .. } = disturbance::select_undisturbed(usable, shape);
     if each.len() < 2 {
         return None;
     }
     let rounds: usize = layouts.iter().map(|layout| layout.samples.rounds().len()).sum();
     let kept = each.iter().map(|layout| layout.kept).sum();
     let all: Vec<usize> = (0..each.len()).collect();
-    let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| over_replicates(&each, &all, of, confidence);
-    let certain = |of: &dyn Fn(&LayoutEstimate) -> f64| over_replicates(&each, &all, of, CERTAIN);
-    let (cost, raw, modes) = costs(&each, shape, confidence);
-    Some(Estimate {
+    let interval = |of: &dyn Fn(&LayoutEstimate) -> f64| interval_over_replicates(&each, &all, of, confidence);
+    let certain = |of: &dyn Fn(&LayoutEstimate) -> f64| interval_over_replicates(&each, &all, of, CERTAIN_CONFIDENCE);
+    let (cost, raw, modes) = estimate_modes(&each, shape, confidence);
+    Some(CostEstimate {
         cost,
         raw,
         modes,
         bend: certain(&LayoutEstimate::bend),
         trend: certain(&|layout| layout.trend),
-        changing: changing(&each),
+        changing: frequency_effect(&each),
         add_link: interval(&|layout| layout.add_link),
-        rate: spread(&each, |layout| layout.rate, statistics::mean),
-        width: spread(&each, |layout| layout.width, |values| statistics::median(&mut values.to_vec())),
+        rate: figure_range(&each, |layout| layout.rate, statistics::mean),
+        width: figure_range(&each, |layout| layout.width, |values| statistics::median(&mut values.to_vec())),
         shared,
         kept,
         dropped: rounds - kept,
@@ -108,35 +113,31 @@ pub fn estimate(layouts: &[LayoutData], shape: &Shape, cost: &Contrast, confiden
 }
 
 /// The cost from all rounds less the cost at one frequency, over the layouts that have both.
-fn changing(layouts: &[LayoutEstimate]) -> Option<Interval> {
+fn frequency_effect(layouts: &[LayoutEstimate]) -> Option<Interval> {
     let differences = layouts.iter().filter_map(|layout| Some(layout.cost - layout.at_one_frequency?));
     let differences: Vec<f64> = differences.collect();
-    (2 * differences.len() > layouts.len()).then(|| t_interval(&differences, CERTAIN))
+    (2 * differences.len() > layouts.len()).then(|| t_interval(&differences, CERTAIN_CONFIDENCE))
 }
 
 /// Student's interval; a single value has one without bounds.
 fn t_interval(values: &[f64], confidence: f64) -> Interval {
     statistics::t_interval(values, confidence)
-        .unwrap_or_else(|| Interval::around(statistics::mean(values), f64::INFINITY))
+        .unwrap_or_else(|| Interval::with_margin(statistics::mean(values), f64::INFINITY))
 }
 
 /// The interval of a figure's mean over replicates.
-fn over_replicates(
+fn interval_over_replicates(
     layouts: &[LayoutEstimate],
     indices: &[usize],
     of: &dyn Fn(&LayoutEstimate) -> f64,
     confidence: f64,
 ) -> Interval {
-    t_interval(&replicates(layouts, indices, of), confidence)
+    t_interval(&replicate_means(layouts, indices, of), confidence)
 }
 
 /// A figure of each replicate, from the layouts of these indices. Layouts of one replicate share addresses, and what
 /// predictors remember of these: their means, and not the layouts, are independent.
-fn replicates(
-    layouts: &[LayoutEstimate],
-    indices: &[usize],
-    of: &dyn Fn(&LayoutEstimate) -> f64,
-) -> Vec<f64> {
+fn replicate_means(layouts: &[LayoutEstimate], indices: &[usize], of: &dyn Fn(&LayoutEstimate) -> f64) -> Vec<f64> {
     let mut replicates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for layout in indices.iter().map(|index| &layouts[*index]) {
         replicates.entry(layout.replicate).or_default().push(of(layout));
@@ -146,56 +147,61 @@ fn replicates(
 
 /// Variance of the cost's error where a line does not fit the three lengths: a slope between any two of them may be the
 /// true one, so the error is uniform over the bend, less what chance makes of the bend.
-fn lack_of_fit(bends: &[f64]) -> f64 {
+fn lack_of_fit_variance(bends: &[f64]) -> f64 {
     let by_chance = statistics::sample_variance(bends) / bends.len() as f64;
     (statistics::mean(bends).powi(2) - by_chance).max(0.0) / 12.0
 }
 
 /// Lowest, middle and highest value of a figure over the layouts.
-fn spread(
+fn figure_range(
     layouts: &[LayoutEstimate],
     of: impl Fn(&LayoutEstimate) -> f64,
     middle: impl Fn(&[f64]) -> f64,
 ) -> [f64; 3] {
     let values: Vec<f64> = layouts.iter().map(of).collect();
-    let [low, high] = range(values.iter().copied());
+    let [low, high] = value_range(values.iter().copied());
     [low, middle(&values), high]
 }
 
 /// Cost and raw cost of the largest mode, and all modes where there are several.
-fn costs(layouts: &[LayoutEstimate], shape: &Shape, confidence: f64) -> (Interval, Interval, Vec<Mode>) {
+fn estimate_modes(
+    layouts: &[LayoutEstimate],
+    shape: &RoundShape,
+    confidence: f64,
+) -> (Interval, Interval, Vec<CostMode>) {
     let values: Vec<f64> = layouts.iter().map(|layout| layout.cost).collect();
     let scale = MODE_SHARE * statistics::mean(&values).abs();
-    let groups = if shape.trained { Modes::of_trained(&values) } else { Modes::of(&values, scale) };
+    let groups =
+        if shape.trained { CostModes::from_trained_costs(&values) } else { CostModes::from_costs(&values, scale) };
     let of = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 4]| {
         let shared = |part: usize| {
             let figures: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[part]).collect();
             statistics::mean(&figures)
         };
-        let interval = over_replicates(layouts, group, &|layout| figure(layout)[0], confidence);
-        let fit = lack_of_fit(&replicates(layouts, group, &|layout| figure(layout)[2])).sqrt();
+        let interval = interval_over_replicates(layouts, group, &|layout| figure(layout)[0], confidence);
+        let fit = lack_of_fit_variance(&replicate_means(layouts, group, &|layout| figure(layout)[2])).sqrt();
         // A single replicate has no variance, and its interval no bounds.
         let fit = if fit.is_finite() { fit } else { 0.0 };
-        let own = replicates(layouts, group, &|layout| figure(layout)[0]);
+        let own = replicate_means(layouts, group, &|layout| figure(layout)[0]);
         let learnt = match shape.trained && own.len() > 1 {
             true => SAME_STATE_SHARE * statistics::sample_variance(&own).sqrt(),
             false => 0.0,
         };
         let errors = [shared(1), shared(3), fit, learnt];
-        interval.widened(shared_margin(errors.into_iter().fold(0.0, f64::hypot), confidence))
+        interval.widen_by(shared_margin(errors.into_iter().fold(0.0, f64::hypot), confidence))
     };
     let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic, layout.bend(), layout.between];
     let raw = |layout: &LayoutEstimate| {
         let [_, errors @ ..] = cost(layout).map(|cycles| cycles * layout.rate);
         [layout.raw, errors[0], errors[1], errors[2]]
     };
-    let modes = groups.listed(|group| Some(of(group, &cost)));
+    let modes = groups.list_modes(|group| Some(of(group, &cost)));
     // Of two modes that may be equally frequent neither is the cost: another measurement would find the other one.
     let everything: Vec<usize> = (0..layouts.len()).collect();
-    let frequent = groups.frequent(shape.pooled.unwrap_or(0.0));
-    let group = match groups.rivals().count() {
-        _ if shape.trained && shape.pooled != Some(0.0) => groups.learnt().unwrap_or(&everything),
-        0 | 1 if shape.pooled.is_none() => groups.largest().expect("there is at least one layout"),
+    let frequent = groups.frequent_replicates(shape.pooled.unwrap_or(0.0));
+    let group = match groups.rival_modes().count() {
+        _ if shape.trained && shape.pooled != Some(0.0) => groups.learnt_mode().unwrap_or(&everything),
+        0 | 1 if shape.pooled.is_none() => groups.largest_mode().expect("there is at least one layout"),
         _ => &frequent,
     };
     (of(group, &cost), of(group, &raw), modes)

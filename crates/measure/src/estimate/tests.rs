@@ -4,7 +4,7 @@ use super::*;
 use crate::ruler::{LayoutSamples, sentinel_adds, sentinel_loops};
 use cyclescope_exec::Sample;
 
-const SHAPE: Shape = Shape {
+const SHAPE: RoundShape = RoundShape {
     loop_count: 1,
     imul_latency: 3.0,
     step: 1.0,
@@ -17,17 +17,16 @@ const SHAPE: Shape = Shape {
 const LOOPS: u64 = 30;
 const COPIES: [usize; 3] = [100, 200, 400];
 const OVERHEAD: f64 = 60.0;
-const COUNT: usize = call::count(1);
-const ONE: usize = call::of(0)[0];
-const TWO: usize = call::of(0)[1];
-const FOUR: usize = call::of(0)[2];
+const COUNT: usize = call::calls_per_round(1);
+const ONE: usize = call::snippet_calls(0)[0];
+const TWO: usize = call::snippet_calls(0)[1];
+const FOUR: usize = call::snippet_calls(0)[2];
 
 /// Core cycles of each call of a round, for a snippet that takes `cost` cycles a copy.
 fn cycles(cost: f64) -> [f64; COUNT] {
     let loops = LOOPS as f64;
     let [add_short, add_long] = crate::ruler::ADD_LINKS.map(|links| links as f64 * loops);
-    let [imul_short, imul_long] =
-        cyclescope_code::program::chains::IMUL_LINKS.map(|links| links as f64 * 3.0 * loops);
+    let [imul_short, imul_long] = cyclescope_code::program::chains::IMUL_LINKS.map(|links| links as f64 * 3.0 * loops);
     let mut cycles = [OVERHEAD; COUNT];
     for (call, more) in [
         (ONE, COPIES[0] as f64 * cost),
@@ -63,15 +62,15 @@ fn layout(cost: f64, rates: &[f64], disturb: impl Fn(usize, &mut [f64; COUNT])) 
 
 fn undisturbed(_: usize, _: &mut [f64; COUNT]) {}
 
-fn estimate_of(layouts: &[LayoutData]) -> Option<Estimate> {
+fn estimate_of(layouts: &[LayoutData]) -> Option<CostEstimate> {
     estimate_in(layouts, &SHAPE)
 }
 
 /// Each layout is a replicate.
-fn estimate_in(layouts: &[LayoutData], shape: &Shape) -> Option<Estimate> {
+fn estimate_in(layouts: &[LayoutData], shape: &RoundShape) -> Option<CostEstimate> {
     let numbered = |(replicate, layout): (usize, &LayoutData)| LayoutData { replicate, ..layout.clone() };
     let layouts: Vec<LayoutData> = layouts.iter().enumerate().map(numbered).collect();
-    estimate(&layouts, shape, &Contrast::new([(0, 1.0)]), 0.95)
+    estimate_cost(&layouts, shape, &Contrast::new([(0, 1.0)]), 0.95)
 }
 
 fn cost_of(layouts: &[LayoutData]) -> f64 {
@@ -140,7 +139,7 @@ fn clusters_of_layouts_are_modes() {
     assert!((estimate.cost.value - 5.0).abs() < 0.02 && estimate.modes[1].share == 0.125);
     // Clusters of a quarter of the layouts at least, of a tenth, and all.
     for (share, cost) in [(0.25, 5.0), (0.1, 5.125), (0.0, 5.125)] {
-        let pooled = estimate_in(&layouts, &Shape { pooled: Some(share), ..SHAPE }).unwrap();
+        let pooled = estimate_in(&layouts, &RoundShape { pooled: Some(share), ..SHAPE }).unwrap();
         assert!((pooled.cost.value - cost).abs() < 0.02 && pooled.modes.len() == 2, "{share}");
     }
 }
@@ -190,11 +189,7 @@ fn equal_modes_are_mixed() {
     let layouts: Vec<_> = (0..16).map(|index| layout(cost(index), &[0.7; 8], undisturbed)).collect();
     let estimate = estimate_of(&layouts).unwrap();
     assert_eq!(estimate.modes.len(), 2);
-    assert!(
-        (estimate.cost.value - 15.0).abs() < 0.05 && estimate.cost.half_width() > 1.0,
-        "{:?}",
-        estimate.cost
-    );
+    assert!((estimate.cost.value - 15.0).abs() < 0.05 && estimate.cost.half_width() > 1.0, "{:?}", estimate.cost);
 }
 
 #[test]
@@ -216,7 +211,7 @@ fn the_spread_of_replicates_makes_the_interval() {
     let layouts: Vec<LayoutData> = (0..64)
         .map(|index| LayoutData { replicate: index % 8, ..layout(own(index % 8), &[0.7; 8], undisturbed) })
         .collect();
-    let grouped = estimate(&layouts, &SHAPE, &Contrast::new([(0, 1.0)]), 0.95).unwrap();
+    let grouped = estimate_cost(&layouts, &SHAPE, &Contrast::new([(0, 1.0)]), 0.95).unwrap();
     let alone = estimate_of(&layouts).unwrap();
     assert!(grouped.cost.half_width() > 2.5 * alone.cost.half_width(), "{grouped:?}");
 }
@@ -231,13 +226,13 @@ fn a_cost_may_be_the_difference_of_two_snippets() {
             .flat_map(|(one, other)| one.iter().chain(&other[call::RULERS..]))
             .map(|duration| Sample { start: 0, end: *duration as u64 })
             .collect();
-        let order: Vec<usize> = (0..call::count(2)).collect();
+        let order: Vec<usize> = (0..call::calls_per_round(2)).collect();
         let samples = LayoutSamples::new(&readings, &order);
         LayoutData { replicate, copies: vec![COPIES; 2], ruler_loops: LOOPS, samples }
     };
     let layouts: Vec<LayoutData> = (0..4).map(both).collect();
     let cost = |weights: &[(usize, f64)]| {
-        estimate(&layouts, &SHAPE, &Contrast::new(weights.to_vec()), 0.95).unwrap().cost.value
+        estimate_cost(&layouts, &SHAPE, &Contrast::new(weights.to_vec()), 0.95).unwrap().cost.value
     };
     assert!((cost(&[(0, 1.0)]) - 7.0).abs() < 0.01 && (cost(&[(1, 1.0)]) - 2.5).abs() < 0.01);
     assert!((cost(&[(0, 1.0), (1, -1.0)]) - 4.5).abs() < 0.01);
@@ -273,11 +268,11 @@ fn interrupts_are_no_events_of_a_long_snippet() {
 #[test]
 fn the_interval_contains_what_differs_between_measurements() {
     let layouts: Vec<_> = (0..16).map(|_| layout(5.0, &[0.7; 8], undisturbed)).collect();
-    let half = |between: f64| estimate_in(&layouts, &Shape { between, ..SHAPE }).unwrap().cost.half_width();
+    let half = |between: f64| estimate_in(&layouts, &RoundShape { between, ..SHAPE }).unwrap().cost.half_width();
     // 1 % of 5 cycles at 95 %.
     assert!((half(0.01).powi(2) - half(0.0).powi(2) - (1.96f64 * 0.05).powi(2)).abs() < 1e-4);
     // A tenth of a cycle.
-    let cycles = Shape { between_cycles: 0.1, ..SHAPE };
+    let cycles = RoundShape { between_cycles: 0.1, ..SHAPE };
     let more = estimate_in(&layouts, &cycles).unwrap().cost.half_width();
     assert!((more.powi(2) - half(0.0).powi(2) - (1.96f64 * 0.1).powi(2)).abs() < 1e-4);
 }
@@ -287,7 +282,7 @@ fn the_interval_contains_what_differs_between_measurements() {
 fn the_interval_of_trained_layouts_contains_a_half_of_their_deviation() {
     let cost = |number: usize| 5.0 + 0.1 * (number % 2) as f64;
     let layouts: Vec<_> = (0..16).map(|number| layout(cost(number), &[0.7; 8], undisturbed)).collect();
-    let half = |trained| estimate_in(&layouts, &Shape { trained, ..SHAPE }).unwrap().cost.half_width();
+    let half = |trained| estimate_in(&layouts, &RoundShape { trained, ..SHAPE }).unwrap().cost.half_width();
     let deviation = 0.05 * (16f64 / 15.0).sqrt();
     assert!((half(true).powi(2) - half(false).powi(2) - (1.96 * 0.5 * deviation).powi(2)).abs() < 1e-4);
 }

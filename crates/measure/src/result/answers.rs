@@ -3,9 +3,9 @@
 //! Answers are live, live and recorded as evidence, or replayed from evidence. A study that takes all inputs from here
 //! is deterministic over its evidence, and computes the same result again.
 
-use super::container::{Container, ContainerError, Event, Evidence, plain};
-use super::recording::{ExecutorFacts, Recording};
-use super::replaying::{Recorded, Replaying};
+use super::container::{ContainerError, EvidenceContainer, EvidenceRecorder, StudyEvent, to_json_value};
+use super::recording::{ExecutorFacts, RecordingExecutor};
+use super::replaying::{RecordedAnswers, ReplayingExecutor};
 use cyclescope_core::error::{Error, RunError};
 use cyclescope_exec::{Executor, Sample};
 use serde::Serialize;
@@ -13,23 +13,23 @@ use serde::de::DeserializeOwned;
 use std::rc::Rc;
 
 /// Source of the answers.
-pub struct Answers(Source);
+pub struct MachineAnswers(AnswerSource);
 
-enum Source {
+enum AnswerSource {
     Live,
-    Kept(Rc<Evidence>),
-    Recorded(Rc<Recorded>),
+    Recording(Rc<EvidenceRecorder>),
+    Replaying(Rc<RecordedAnswers>),
 }
 
-impl Answers {
+impl MachineAnswers {
     /// This machine.
-    pub fn live() -> Answers {
-        Answers(Source::Live)
+    pub fn live() -> MachineAnswers {
+        MachineAnswers(AnswerSource::Live)
     }
 
     /// This machine, with every answer recorded.
-    pub fn kept(evidence: Rc<Evidence>) -> Answers {
-        Answers(Source::Kept(evidence))
+    pub fn recording_to(evidence: Rc<EvidenceRecorder>) -> MachineAnswers {
+        MachineAnswers(AnswerSource::Recording(evidence))
     }
 
     /// Answers from a container.
@@ -37,15 +37,15 @@ impl Answers {
     /// # Errors
     ///
     /// If its readings are damaged.
-    pub fn recorded(container: &Container) -> Result<Answers, ContainerError> {
-        Ok(Answers(Source::Recorded(Rc::new(Recorded::new(container)?))))
+    pub fn from_container(container: &EvidenceContainer) -> Result<MachineAnswers, ContainerError> {
+        Ok(MachineAnswers(AnswerSource::Replaying(Rc::new(RecordedAnswers::new(container)?))))
     }
 
     /// An error in what was answered: a replay that meets it has not come to the end of its evidence.
-    pub fn damaged(&self, how: impl Into<String>) -> RunError {
+    pub fn damage_error(&self, how: impl Into<String>) -> RunError {
         let error = RunError::Replay { how: how.into() };
         match &self.0 {
-            Source::Recorded(recorded) => recorded.end(error),
+            AnswerSource::Replaying(recorded) => recorded.end_with(error),
             _ => error,
         }
     }
@@ -53,7 +53,7 @@ impl Answers {
     /// Whether every recorded answer has been given; live ones have no end.
     pub fn is_exhausted(&self) -> bool {
         match &self.0 {
-            Source::Recorded(recorded) => recorded.is_exhausted(),
+            AnswerSource::Replaying(recorded) => recorded.is_exhausted(),
             _ => false,
         }
     }
@@ -63,20 +63,20 @@ impl Answers {
     /// # Errors
     ///
     /// Those of `open`, or [`RunError::Replay`] where none was opened at this point.
-    pub fn executor(
+    pub fn open_executor(
         &self,
         open: impl FnOnce() -> Result<Box<dyn Executor>, Error>,
     ) -> Result<Box<dyn Executor>, Error> {
         match &self.0 {
-            Source::Live => open(),
-            Source::Kept(evidence) => {
+            AnswerSource::Live => open(),
+            AnswerSource::Recording(evidence) => {
                 let executor = open()?;
-                self.get(|| Ok::<_, Error>(ExecutorFacts::of(executor.as_ref())))?;
-                Ok(Box::new(Recording::new(executor, evidence.clone())))
+                self.ask_machine(|| Ok::<_, Error>(ExecutorFacts::from_executor(executor.as_ref())))?;
+                Ok(Box::new(RecordingExecutor::new(executor, evidence.clone())))
             }
-            Source::Recorded(recorded) => {
-                let facts: ExecutorFacts = self.get(|| Err::<_, Error>(unasked()))?;
-                Ok(Box::new(Replaying::new(recorded.clone(), facts)))
+            AnswerSource::Replaying(recorded) => {
+                let facts: ExecutorFacts = self.ask_machine(|| Err::<_, Error>(unasked_error()))?;
+                Ok(Box::new(ReplayingExecutor::new(recorded.clone(), facts)))
             }
         }
     }
@@ -86,26 +86,26 @@ impl Answers {
     /// # Errors
     ///
     /// Those of `ask`, or [`RunError::Replay`] where nothing of this type was asked at this point.
-    pub fn get<T: Serialize + DeserializeOwned, E: From<RunError>>(
+    pub fn ask_machine<T: Serialize + DeserializeOwned, E: From<RunError>>(
         &self,
         ask: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         match &self.0 {
-            Source::Live => ask(),
-            Source::Kept(evidence) => {
-                let answer = evidence.aside(ask)?;
+            AnswerSource::Live => ask(),
+            AnswerSource::Recording(evidence) => {
+                let answer = evidence.without_recording(ask)?;
                 // The study goes on with what a replay will read, so that both take the same course.
-                let of = plain(&answer).map_err(|error| RunError::io("keeping an answer", &error))?;
+                let of = to_json_value(&answer).map_err(|error| RunError::from_io("keeping an answer", &error))?;
                 let read = T::deserialize(&of).map_err(|error| {
-                    RunError::machinery("reading back an answer", error.to_string(), "leave --evidence out")
+                    RunError::from_harness("reading back an answer", error.to_string(), "leave --evidence out")
                 })?;
-                evidence.keep(|writer| writer.event(&Event::Kept { of }, &[]));
+                evidence.write_with(|writer| writer.add_event(&StudyEvent::Kept { of }, &[]));
                 Ok(read)
             }
-            Source::Recorded(recorded) => {
-                let (of, _) = recorded.kept(0)?;
+            AnswerSource::Replaying(recorded) => {
+                let (of, _) = recorded.next_readings(0)?;
                 let damaged = |error: serde_json::Error| RunError::Replay { how: error.to_string() };
-                T::deserialize(of).map_err(|error| recorded.end(damaged(error)).into())
+                T::deserialize(of).map_err(|error| recorded.end_with(damaged(error)).into())
             }
         }
     }
@@ -115,26 +115,26 @@ impl Answers {
     /// # Errors
     ///
     /// Those of `ask`, or [`RunError::Replay`] where other readings were taken at this point.
-    pub fn readings(
+    pub fn take_readings(
         &self,
         what: serde_json::Value,
         count: usize,
         ask: impl FnOnce() -> Result<Vec<Sample>, RunError>,
     ) -> Result<Vec<Sample>, RunError> {
         match &self.0 {
-            Source::Live => ask(),
-            Source::Kept(evidence) => {
+            AnswerSource::Live => ask(),
+            AnswerSource::Recording(evidence) => {
                 let samples = ask()?;
-                evidence.keep(|writer| writer.event(&Event::Kept { of: what }, &samples));
+                evidence.write_with(|writer| writer.add_event(&StudyEvent::Kept { of: what }, &samples));
                 Ok(samples)
             }
-            Source::Recorded(recorded) => {
-                let (of, samples) = recorded.kept(count)?;
+            AnswerSource::Replaying(recorded) => {
+                let (of, samples) = recorded.next_readings(count)?;
                 match of == what && samples.len() == count {
                     true => Ok(samples),
                     false => {
                         let how = format!("the study asked for {count} readings of {what}, not for {of}");
-                        Err(recorded.end(RunError::Replay { how }))
+                        Err(recorded.end_with(RunError::Replay { how }))
                     }
                 }
             }
@@ -143,6 +143,6 @@ impl Answers {
 }
 
 /// Never returned: recorded answers are not asked for.
-fn unasked() -> Error {
+fn unasked_error() -> Error {
     RunError::Replay { how: "nothing is asked of the machine".to_string() }.into()
 }

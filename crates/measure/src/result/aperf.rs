@@ -4,8 +4,8 @@
 //! independent of what ran, delays and untimed rounds included. The ruler measures the same ratio in the timed rounds
 //! alone. The limit: while the clock changes, the two are means over different moments.
 
-use crate::Measurement;
-use crate::result::caveat::{Caveat, Code};
+use crate::CostMeasurement;
+use crate::result::caveat::{Caveat, CaveatKind};
 use cyclescope_code::clock::Clock;
 use cyclescope_core::unit::{Hertz, Unit};
 use cyclescope_exec::CounterProgress;
@@ -13,11 +13,11 @@ use serde::Serialize;
 
 /// The two disagree when APERF is outside the range of the ruler's layouts by more than this share, which is also the
 /// tolerance for the ruler's two chains.
-const SHARE: f64 = 0.01;
+const AGREEMENT_SHARE: f64 = 0.01;
 
 /// Core cycles a tick of the TSC, by APERF and by the ruler.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Aperf {
+pub struct AperfComparison {
     /// By APERF, over all batches of the layouts that the estimate rests on.
     pub by_aperf: f64,
     /// By the ruler: the slowest layout, the mean, the fastest one. `None` where the timing method counts no ticks.
@@ -35,9 +35,9 @@ pub struct AperfRecord {
     pub core_mhz: Option<f64>,
 }
 
-impl Aperf {
+impl AperfComparison {
     /// The comparison for a measurement with this clock; `None` where APERF was not read.
-    pub fn of(measurement: &Measurement, clock: &Clock) -> Option<Aperf> {
+    pub fn from_measurement(measurement: &CostMeasurement, clock: &Clock) -> Option<AperfComparison> {
         // A hypervisor may offer the counter without advancing it.
         let CounterProgress { tsc, aperf, .. } =
             measurement.acquisition.progress.filter(|progress| progress.tsc > 0 && progress.aperf > 0)?;
@@ -47,14 +47,14 @@ impl Aperf {
             // The most ticks a cycle is the slowest core.
             [high, mean, low].map(|ticks| 1.0 / ticks)
         });
-        Some(Aperf { by_aperf: aperf as f64 / tsc as f64, by_ruler })
+        Some(AperfComparison { by_aperf: aperf as f64 / tsc as f64, by_ruler })
     }
 
     /// A caveat where the two disagree. A value within the range of the layouts is explained by a changing clock, since
     /// a mean over time cannot leave that range.
-    pub fn caveat(&self) -> Option<Caveat> {
+    pub fn find_caveat(&self) -> Option<Caveat> {
         let [slow, mean, fast] = self.by_ruler?;
-        if (slow * (1.0 - SHARE)..=fast * (1.0 + SHARE)).contains(&self.by_aperf) {
+        if (slow * (1.0 - AGREEMENT_SHARE)..=fast * (1.0 + AGREEMENT_SHARE)).contains(&self.by_aperf) {
             return None;
         }
         let text = format!(
@@ -62,15 +62,15 @@ impl Aperf {
             self.by_aperf,
             100.0 * (self.by_aperf / mean - 1.0)
         );
-        Some(Caveat { code: Code::RulersDisagree, text })
+        Some(Caveat { code: CaveatKind::RulersDisagree, text })
     }
 
     /// The comparison as a part of a record.
-    pub fn record(&self, tsc: Option<Hertz>) -> AperfRecord {
+    pub fn to_record(&self, tsc: Option<Hertz>) -> AperfRecord {
         AperfRecord {
             cycles_per_tick: self.by_aperf,
             ruler_cycles_per_tick: self.by_ruler.map(|[_, mean, _]| mean),
-            core_mhz: tsc.map(|rate| rate.megahertz() * self.by_aperf),
+            core_mhz: tsc.map(|rate| rate.to_megahertz() * self.by_aperf),
         }
     }
 }

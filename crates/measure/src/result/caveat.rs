@@ -1,14 +1,14 @@
 //! Caveats of a result: a closed list.
 
-use crate::estimate::{Estimate, LayoutEstimate};
-use crate::{Acquisition, Measurement, Precision};
-use cyclescope_core::statistics::{self, Interval, quartile_deviation, range};
+use crate::estimate::{CostEstimate, LayoutEstimate};
+use crate::{Acquisition, CostMeasurement, Precision};
+use cyclescope_core::statistics::{self, Interval, quartile_deviation, value_range};
 use serde::{Deserialize, Serialize};
 
 /// The kinds of caveat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum CaveatKind {
     /// The interval is wider than requested.
     IntervalNotReached,
     /// The core clock's frequency changed, and the result with it.
@@ -41,25 +41,25 @@ pub enum Code {
     Noisy,
 }
 
-impl Code {
+impl CaveatKind {
     /// The one thing to try, where the caveat's text does not say it.
     pub fn advice(self) -> Option<&'static str> {
         Some(match self {
-            Code::IntervalNotReached => "give more time, such as --budget 2",
-            Code::FrequencyMoved => "measure again, or fix the core clock: see `cyclescope doctor`",
-            Code::Migrated | Code::OtherSpeed => "measure again",
-            Code::LayoutDependent | Code::TwoModes => {
+            CaveatKind::IntervalNotReached => "give more time, such as --budget 2",
+            CaveatKind::FrequencyMoved => "measure again, or fix the core clock: see `cyclescope doctor`",
+            CaveatKind::Migrated | CaveatKind::OtherSpeed => "measure again",
+            CaveatKind::LayoutDependent | CaveatKind::TwoModes => {
                 "take the range as the result; aligned code and data of your own have one of these costs"
             }
-            Code::Nonlinear => "give longer bodies with --unroll, or --loop",
-            Code::UpperBound | Code::Emulated | Code::RulersDisagree => return None,
-            Code::SiblingBusy => "take another core with --cpu, or stop what runs beside it",
-            Code::NotRepeatable => "give more untimed rounds with --warm-up",
-            Code::PassesDisagree => {
+            CaveatKind::Nonlinear => "give longer bodies with --unroll, or --loop",
+            CaveatKind::UpperBound | CaveatKind::Emulated | CaveatKind::RulersDisagree => return None,
+            CaveatKind::SiblingBusy => "take another core with --cpu, or stop what runs beside it",
+            CaveatKind::NotRepeatable => "give more untimed rounds with --warm-up",
+            CaveatKind::PassesDisagree => {
                 "measure again with more time, such as --budget 1, or take the interval, which holds both"
             }
-            Code::NotTrained => "let the function free what it takes, or prepare each call with --setup",
-            Code::Noisy => "take a quieter CPU with --cpu",
+            CaveatKind::NotTrained => "let the function free what it takes, or prepare each call with --setup",
+            CaveatKind::Noisy => "take a quieter CPU with --cpu",
         })
     }
 }
@@ -68,16 +68,16 @@ impl Code {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caveat {
     /// Kind of caveat.
-    pub code: Code,
+    pub code: CaveatKind,
     /// Explanation with figures.
     pub text: String,
 }
 
 impl Caveat {
     /// The caveat of an emulated machine.
-    pub fn emulated() -> Caveat {
+    pub fn emulated_machine() -> Caveat {
         let text = "the machine is emulated: its clock does not count the cycles of a core".to_string();
-        Caveat { code: Code::Emulated, text }
+        Caveat { code: CaveatKind::Emulated, text }
     }
 }
 
@@ -87,11 +87,11 @@ const RULER_SHARE: f64 = 0.01;
 /// off by 0.08 % where the instrument is off by its standard deviation.
 const RULER_LEAST: f64 = 0.0025;
 /// Confidence level at which the chains disagree: a false alarm refuses a good number.
-const CERTAIN: f64 = 0.999;
+const CERTAIN_CONFIDENCE: f64 = 0.999;
 /// Every x86-64 core since 2003 adds three numbers a cycle or, in its small designs, two.
 const WIDTH_LEAST: f64 = 1.5;
 /// Fewer layouts than this share are no mode of the code but layouts that something disturbed.
-const LEAST_SHARE: f64 = 0.05;
+const MODE_SHARE_LEAST: f64 = 0.05;
 /// The cost is layout-dependent when its standard deviation over layouts, less what the noise of rounds adds to it, exceeds
 /// this share and this many cycles.
 const LAYOUT_SHARE: f64 = 0.03;
@@ -104,42 +104,42 @@ const DROPPED_SHARE: f64 = 0.2;
 /// Whether a result with these caveats does not meet the request.
 pub fn fall_short(caveats: &[Caveat]) -> bool {
     let short = [
-        Code::Nonlinear,
-        Code::IntervalNotReached,
-        Code::NotRepeatable,
-        Code::RulersDisagree,
-        Code::SiblingBusy,
-        Code::Emulated,
+        CaveatKind::Nonlinear,
+        CaveatKind::IntervalNotReached,
+        CaveatKind::NotRepeatable,
+        CaveatKind::RulersDisagree,
+        CaveatKind::SiblingBusy,
+        CaveatKind::Emulated,
     ];
     caveats.iter().any(|caveat| short.contains(&caveat.code))
 }
 
 /// The caveats of a measurement, for the requested precision.
-pub fn caveats(measurement: &Measurement, asked: Precision) -> Vec<Caveat> {
+pub fn find_caveats(measurement: &CostMeasurement, asked: Precision) -> Vec<Caveat> {
     let Some(estimate) = &measurement.estimate else {
         let text = "fewer than two layouts had undisturbed rounds".to_string();
-        return vec![Caveat { code: Code::Noisy, text }];
+        return vec![Caveat { code: CaveatKind::Noisy, text }];
     };
     let found = [
-        nonlinear(measurement, estimate),
-        not_repeatable(measurement, estimate),
-        not_trained(measurement),
-        interval_not_reached(&estimate.cost, asked),
-        modes(estimate),
-        layout_dependent(measurement, estimate),
-        rulers_disagree(estimate),
-        sibling_busy(estimate),
-        frequency_moved(estimate),
-        noisy(estimate),
+        check_linearity(measurement, estimate),
+        check_repeatability(measurement, estimate),
+        check_training(measurement),
+        check_interval(&estimate.cost, asked),
+        check_modes(estimate),
+        check_layout_spread(measurement, estimate),
+        check_rulers(estimate),
+        check_sibling(estimate),
+        check_frequency(estimate),
+        check_dropped_rounds(estimate),
     ];
     found.into_iter().flatten().collect()
 }
 
-fn caveat(code: Code, text: String) -> Option<Caveat> {
+fn new_caveat(code: CaveatKind, text: String) -> Option<Caveat> {
     Some(Caveat { code, text })
 }
 
-fn nonlinear(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
+fn check_linearity(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
     if measurement.linear {
         return None;
     }
@@ -148,10 +148,10 @@ fn nonlinear(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
          cycles against u to 2u, with u = {}",
         estimate.bend.value, measurement.acquisition.units[0]
     );
-    caveat(Code::Nonlinear, text)
+    new_caveat(CaveatKind::Nonlinear, text)
 }
 
-fn not_repeatable(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
+fn check_repeatability(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
     if measurement.settled {
         return None;
     }
@@ -160,20 +160,20 @@ fn not_repeatable(measurement: &Measurement, estimate: &Estimate) -> Option<Cave
          rounds to the second",
         measurement.acquisition.warm_up, estimate.trend.value
     );
-    caveat(Code::NotRepeatable, text)
+    new_caveat(CaveatKind::NotRepeatable, text)
 }
 
-fn not_trained(measurement: &Measurement) -> Option<Caveat> {
+fn check_training(measurement: &CostMeasurement) -> Option<Caveat> {
     let error = measurement.untrainable.as_ref()?;
-    caveat(
-        Code::NotTrained,
+    new_caveat(
+        CaveatKind::NotTrained,
         format!("called many times more, the function fails ({error}); this is its cost before"),
     )
 }
 
 /// A caveat where the interval is wider than requested.
-pub fn interval_not_reached(cost: &Interval, asked: Precision) -> Option<Caveat> {
-    if asked.met_by(cost) {
+pub fn check_interval(cost: &Interval, asked: Precision) -> Option<Caveat> {
+    if asked.is_met_by(cost) {
         return None;
     }
     let text = format!(
@@ -181,12 +181,12 @@ pub fn interval_not_reached(cost: &Interval, asked: Precision) -> Option<Caveat>
         cost.half_width(),
         100.0 * cost.half_width() / cost.value.abs()
     );
-    caveat(Code::IntervalNotReached, text)
+    new_caveat(CaveatKind::IntervalNotReached, text)
 }
 
 /// Two clusters of layouts are a caveat where the mean over all layouts is another result than the larger cluster, by
 /// more than the interval covers.
-fn modes(estimate: &Estimate) -> Option<Caveat> {
+fn check_modes(estimate: &CostEstimate) -> Option<Caveat> {
     if estimate.modes.len() != 2 || !modes_matter(estimate) {
         return None;
     }
@@ -194,45 +194,43 @@ fn modes(estimate: &Estimate) -> Option<Caveat> {
         let mode = &estimate.modes[index];
         format!("{:.3} in {:.0} %", mode.cost.value, 100.0 * mode.share)
     };
-    caveat(Code::TwoModes, format!("the layouts form two clusters: {}, {}", mode(0), mode(1)))
+    new_caveat(CaveatKind::TwoModes, format!("the layouts form two clusters: {}, {}", mode(0), mode(1)))
 }
 
-fn modes_matter(estimate: &Estimate) -> bool {
+fn modes_matter(estimate: &CostEstimate) -> bool {
     let costs: Vec<f64> = estimate.layouts.iter().map(|layout| layout.cost).collect();
     let moved = statistics::mean(&costs) - estimate.cost.value;
-    let is_mode = estimate.modes.get(1).is_some_and(|mode| mode.share >= LEAST_SHARE);
+    let is_mode = estimate.modes.get(1).is_some_and(|mode| mode.share >= MODE_SHARE_LEAST);
     is_mode && moved.abs() > estimate.cost.half_width()
 }
 
 /// Rounds differ too, so the spread of layouts counts where the noise of rounds does not explain it: the change from one
 /// half of a layout's rounds to the other has twice the standard deviation that this noise gives the layout's cost.
-fn layout_dependent(measurement: &Measurement, estimate: &Estimate) -> Option<Caveat> {
-    let of =
-        |figure: &dyn Fn(&LayoutEstimate) -> f64| estimate.layouts.iter().map(figure).collect::<Vec<_>>();
+fn check_layout_spread(measurement: &CostMeasurement, estimate: &CostEstimate) -> Option<Caveat> {
+    let of = |figure: &dyn Fn(&LayoutEstimate) -> f64| estimate.layouts.iter().map(figure).collect::<Vec<_>>();
     let mut costs = of(&|layout| layout.cost);
     let noise = quartile_deviation(&mut of(&|layout| layout.trend)) / 2.0;
-    let (spread, chance) = (quartile_deviation(&mut costs), chance(costs.len()).sqrt());
+    let (spread, chance) = (quartile_deviation(&mut costs), chance_variance_ratio(costs.len()).sqrt());
     // What the rounds' noise adds to the spread is no difference between layouts.
     let own = (spread * spread - noise * noise).max(0.0).sqrt();
     let small = own <= LAYOUT_CYCLES.max(LAYOUT_SHARE * estimate.cost.value.abs());
     if (small || spread <= chance * noise) && !modes_matter(estimate) {
         return None;
     }
-    let [low, high] = range(costs.iter().copied());
+    let [low, high] = value_range(costs.iter().copied());
     let few = few_copies(measurement).map_or(String::new(), |copies| {
         format!(
             "; a loop of about {copies} copies may cost more or less for each than one of many, such as --unroll {COPIES_MANY} \
              with a smaller --loop"
         )
     });
-    let text =
-        format!("the cost differs between layouts of code and data: {low:.3} to {high:.3} core cycles{few}");
-    caveat(Code::LayoutDependent, text)
+    let text = format!("the cost differs between layouts of code and data: {low:.3} to {high:.3} core cycles{few}");
+    new_caveat(CaveatKind::LayoutDependent, text)
 }
 
 /// Copies in the loop of the shortest body where they are few: prefetchers follow the loads of few instructions and not those of
 /// many (a ring of 64 pages took 14.6, 17.6 or 20 core cycles a node with 5 to 20 copies, and 14.0 with 16 or more: Zen 5).
-fn few_copies(measurement: &Measurement) -> Option<usize> {
+fn few_copies(measurement: &CostMeasurement) -> Option<usize> {
     let Acquisition { shape, units, .. } = &*measurement.acquisition;
     units.first().copied().filter(|copies| shape.loop_count > 1 && *copies < COPIES_MANY)
 }
@@ -240,13 +238,13 @@ fn few_copies(measurement: &Measurement) -> Option<usize> {
 /// The ratio of two variances of `deviation` over this many values that chance exceeds once in a hundred, where the
 /// true ones are equal. The interquartile range of a normal distribution knows the variance as well as 37 % of the values
 /// would, so the logarithm of each has the variance 2/0.37 over their number.
-fn chance(values: usize) -> f64 {
+fn chance_variance_ratio(values: usize) -> f64 {
     const ONCE_IN_A_HUNDRED: f64 = 2.33;
     (ONCE_IN_A_HUNDRED * (2.0 * 2.0 / 0.37 / values as f64).sqrt()).exp()
 }
 
-fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
-    if !rulers_refuse(estimate) {
+fn check_rulers(estimate: &CostEstimate) -> Option<Caveat> {
+    if !has_ruler_conflict(estimate) {
         return None;
     }
     let value = estimate.add_link.value;
@@ -254,21 +252,21 @@ fn rulers_disagree(estimate: &Estimate) -> Option<Caveat> {
         "an add takes {value:.4} cycles by the imul ruler and should take 1, so that the cost may be wrong by as \
          much: try the default clock, or run it again"
     );
-    caveat(Code::RulersDisagree, text)
+    new_caveat(CaveatKind::RulersDisagree, text)
 }
 
 /// Whether the ruler's chains disagree by much, or certainly by more than the cost's interval covers, as shares: one of them is
 /// read wrongly then, and the cost with it.
-pub fn rulers_refuse(estimate: &Estimate) -> bool {
+pub fn has_ruler_conflict(estimate: &CostEstimate) -> bool {
     let links: Vec<f64> = estimate.layouts.iter().map(|layout| layout.add_link).collect();
-    let Some(link) = statistics::t_interval(&links, CERTAIN) else { return false };
+    let Some(link) = statistics::t_interval(&links, CERTAIN_CONFIDENCE) else { return false };
     let certain = (link.low - 1.0).max(1.0 - link.high);
     let covered = (estimate.cost.half_width() / estimate.cost.value).abs();
     let Interval { low, high, .. } = estimate.add_link;
     low > 1.0 + RULER_SHARE || high < 1.0 - RULER_SHARE || certain > covered.max(RULER_LEAST)
 }
 
-fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
+fn check_sibling(estimate: &CostEstimate) -> Option<Caveat> {
     let [_, median, best] = estimate.width;
     if !estimate.shared && median >= WIDTH_LEAST {
         return None;
@@ -276,16 +274,16 @@ fn sibling_busy(estimate: &Estimate) -> Option<Caveat> {
     let text = format!(
         "the core adds {median:.1} numbers a cycle, at its best {best:.1}: something else uses its execution units"
     );
-    caveat(Code::SiblingBusy, text)
+    new_caveat(CaveatKind::SiblingBusy, text)
 }
 
 /// A change of frequency alone is no caveat, since the ruler follows it. It is one where the cost at one frequency is
 /// another than the cost from all rounds, by more than the interval covers.
-fn frequency_moved(estimate: &Estimate) -> Option<Caveat> {
+fn check_frequency(estimate: &CostEstimate) -> Option<Caveat> {
     let [low, mean, high] = estimate.rate;
     let Some(changing) = estimate.changing else {
         let text = "the core clock changed in so many rounds that the ruler could not follow it".to_string();
-        return caveat(Code::FrequencyMoved, text);
+        return new_caveat(CaveatKind::FrequencyMoved, text);
     };
     let certain = changing.low > 0.0 || changing.high < 0.0;
     if !certain || changing.value.abs() <= estimate.cost.half_width() {
@@ -297,13 +295,13 @@ fn frequency_moved(estimate: &Estimate) -> Option<Caveat> {
         100.0 * (high - low) / mean,
         changing.value
     );
-    caveat(Code::FrequencyMoved, text)
+    new_caveat(CaveatKind::FrequencyMoved, text)
 }
 
-fn noisy(estimate: &Estimate) -> Option<Caveat> {
+fn check_dropped_rounds(estimate: &CostEstimate) -> Option<Caveat> {
     let share = estimate.dropped as f64 / (estimate.kept + estimate.dropped) as f64;
     if share <= DROPPED_SHARE {
         return None;
     }
-    caveat(Code::Noisy, format!("{:.0} % of the rounds were disturbed and dropped", 100.0 * share))
+    new_caveat(CaveatKind::Noisy, format!("{:.0} % of the rounds were disturbed and dropped", 100.0 * share))
 }

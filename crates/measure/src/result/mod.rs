@@ -12,4 +12,4 @@ pub mod quantity;
 pub mod record;
 pub(crate) mod recording;
 pub(crate) mod replaying;
-pub mod versus;
+pub mod variant_comparison;

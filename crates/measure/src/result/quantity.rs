@@ -21,12 +21,7 @@ impl Quantity {
     /// A quantity that is known.
     pub fn new(interval: Interval, unit: Unit) -> Quantity {
         let finite = |value: f64| value.is_finite().then_some(value);
-        Quantity {
-            value: finite(interval.value),
-            low: finite(interval.low),
-            high: finite(interval.high),
-            unit,
-        }
+        Quantity { value: finite(interval.value), low: finite(interval.low), high: finite(interval.high), unit }
     }
 
     /// A quantity of which it is known that it is not negative: an interval that reaches below zero begins there, and is as

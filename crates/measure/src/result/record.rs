@@ -1,11 +1,11 @@
 //! Results as JSON: one object a line, schema `cyclescope/1`.
 
-use crate::Counts;
+use crate::RawReadings;
 use crate::result::aperf::AperfRecord;
 use crate::result::caveat::{Caveat, fall_short};
 pub use crate::result::quantity::Quantity;
-use crate::result::versus::Versus;
-use cyclescope_code::program::Cold;
+use crate::result::variant_comparison::VariantComparison;
+use cyclescope_code::program::ColdStart;
 use cyclescope_core::error::{BadSnippet, Error, RunError, Unavailable};
 use serde::Serialize;
 
@@ -14,24 +14,24 @@ pub const SCHEMA: &str = "cyclescope/1";
 
 /// A line: an object with its schema and kind.
 #[derive(Debug, Serialize)]
-pub struct Line<'a, T> {
+pub struct SchemaLine<'a, T> {
     schema: &'static str,
     kind: &'static str,
     #[serde(flatten)]
     content: &'a T,
 }
 
-impl<'a, T: Serialize> Line<'a, T> {
+impl<'a, T: Serialize> SchemaLine<'a, T> {
     /// A line of this kind.
-    pub fn new(kind: &'static str, content: &'a T) -> Line<'a, T> {
-        Line { schema: SCHEMA, kind, content }
+    pub fn new(kind: &'static str, content: &'a T) -> SchemaLine<'a, T> {
+        SchemaLine { schema: SCHEMA, kind, content }
     }
 }
 
 /// What each call of a function waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Serialized {
+pub enum SerializedBy {
     /// Its first argument depends on the result of the last call, a number or an address in RAX.
     Result,
     /// Its first argument depends on the result of the last call, a floating point number in XMM0.
@@ -40,11 +40,11 @@ pub enum Serialized {
     Fence,
 }
 
-impl Serialized {
+impl SerializedBy {
     /// What the calls wait for that are measured beside these: of calls that overlap, the same behind a fence, and of others
     /// those that overlap.
-    pub fn beside(these: Option<Serialized>) -> Option<Serialized> {
-        if these.is_none() { Some(Serialized::Fence) } else { None }
+    pub fn counterpart_of(these: Option<SerializedBy>) -> Option<SerializedBy> {
+        if these.is_none() { Some(SerializedBy::Fence) } else { None }
     }
 }
 
@@ -72,7 +72,7 @@ pub struct ModeRecord {
 
 /// The cost with and without training of the branch predictors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trained {
+pub struct TrainingRecord {
     /// Calls before the first round of each layout, at most.
     pub calls: u64,
     /// Core cycles a call without these, after some thousand calls.
@@ -106,7 +106,7 @@ pub struct RunRecord {
     #[serde(rename = "loop")]
     pub loop_count: Option<u64>,
     /// What was cold when the snippet began; if anything was, bodies with one copy and with none were compared.
-    pub cold: Cold,
+    pub cold: ColdStart,
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
     /// Layouts that the estimate rests on.
@@ -142,21 +142,21 @@ pub struct RunRecord {
     pub addresses: Option<usize>,
     /// What training changed, for a function whose branch predictors learn slowly.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub trained: Option<Trained>,
+    pub trained: Option<TrainingRecord>,
     /// Another variant that was measured in the same rounds, and how it compares.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub versus: Option<Versus>,
+    pub versus: Option<VariantComparison>,
     /// What each call of a function waits for in `cost`; `None` where calls overlap, and for a snippet.
-    pub serialized: Option<Serialized>,
+    pub serialized: Option<SerializedBy>,
     /// What a call of a function costs where calls overlap; `None` where that was not measured.
     pub throughput: Option<Quantity>,
     /// What a call of a function costs that waits for the last one; `None` where that was not measured.
     pub latency: Option<Quantity>,
     /// What each call waits for in `latency`.
-    pub latency_by: Option<Serialized>,
+    pub latency_by: Option<SerializedBy>,
     /// The readings of one more layout, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub counts: Option<Counts>,
+    pub counts: Option<RawReadings>,
     /// Seconds that the measurement took.
     pub elapsed_s: f64,
     /// The command that repeats it.
@@ -165,7 +165,7 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// The record of a function: none takes less than an empty one.
-    pub fn not_negative(&mut self) {
+    pub fn clamp_costs_to_zero(&mut self) {
         let modes = self.modes.iter_mut().map(|mode| &mut mode.cost);
         for quantity in [&mut self.cost, &mut self.ticks, &mut self.time].into_iter().chain(modes) {
             *quantity = quantity.at_least_zero();
@@ -173,11 +173,10 @@ impl RunRecord {
     }
 
     /// Names the cost of a function's call, and that of the calls that were measured beside it.
-    pub fn name_costs(&mut self, beside: Option<Quantity>) {
+    pub fn assign_call_costs(&mut self, beside: Option<Quantity>) {
         let cost = Some(self.cost);
-        let by = if self.serialized.is_none() { Serialized::beside(None) } else { self.serialized };
-        (self.throughput, self.latency) =
-            if self.serialized.is_none() { (cost, beside) } else { (beside, cost) };
+        let by = if self.serialized.is_none() { SerializedBy::counterpart_of(None) } else { self.serialized };
+        (self.throughput, self.latency) = if self.serialized.is_none() { (cost, beside) } else { (beside, cost) };
         self.latency_by = by.filter(|_| self.latency.is_some());
     }
 
@@ -303,17 +302,13 @@ impl From<&RunError> for ErrorRecord {
             RunError::Late { .. } => ErrorRecord { code: "late", ..record },
             RunError::DirtyCanary { .. } => ErrorRecord { code: "dirty_canary", ..record },
             RunError::WorkerLost { .. } => ErrorRecord { code: "worker_lost", ..record },
-            RunError::Refused { instruction, .. } => ErrorRecord {
-                code: "refused",
-                exit: exit::USAGE,
-                instruction: Some(instruction.clone()),
-                ..record
-            },
+            RunError::Refused { instruction, .. } => {
+                ErrorRecord { code: "refused", exit: exit::USAGE, instruction: Some(instruction.clone()), ..record }
+            }
             RunError::Unavailable(error) => ErrorRecord::from(error),
-            RunError::BadBatch(_)
-            | RunError::Replay { .. }
-            | RunError::System { .. }
-            | RunError::Machinery { .. } => ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record },
+            RunError::BadBatch(_) | RunError::Replay { .. } | RunError::System { .. } | RunError::Machinery { .. } => {
+                ErrorRecord { code: "internal", exit: exit::INTERNAL, ..record }
+            }
         }
     }
 }
@@ -325,7 +320,7 @@ mod tests {
     #[test]
     fn a_line_names_its_schema_and_kind() {
         let error = ErrorRecord { code: "usage", exit: exit::USAGE, ..ErrorRecord::default() };
-        let json = serde_json::to_string(&Line::new("error", &error)).unwrap();
+        let json = serde_json::to_string(&SchemaLine::new("error", &error)).unwrap();
         assert!(json.starts_with(r#"{"schema":"cyclescope/1","kind":"error","code":"usage","exit":2,"#));
     }
 }

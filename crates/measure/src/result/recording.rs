@@ -5,12 +5,13 @@
 //! [`replaying`](super::replaying). Results of other sources, such as `marker`'s loops and `evaluate`'s experiments on
 //! several CPUs, are recorded through [`answers`](super::answers).
 
-use super::container::{After, BatchEvent, Event, Evidence, How, Writer};
+use super::container::{BatchEvent, BatchParameters, ContainerWriter, EvidenceRecorder, ExecutorState, StudyEvent};
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_exec::{
-    Batch, Capabilities, CounterProgress, Executor, FaultReport, LockState, PlacedArea, Ring, Sample, Timing,
+    Batch, Capabilities, CounterProgress, Executor, FaultReport, LockState, PlacedArea, PrivilegeRing, Sample,
+    TimingOrigin,
 };
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -23,72 +24,72 @@ pub(super) struct ExecutorFacts {
     /// Name in records.
     pub(super) name: String,
     /// Privilege level that it ran code at.
-    pub(super) ring: Ring,
+    pub(super) ring: PrivilegeRing,
     /// Origin of its durations.
-    pub(super) timing: Timing,
+    pub(super) timing: TimingOrigin,
     /// Bytes of its code arena.
     pub(super) arena_len: usize,
     /// Its state before the first batch.
-    pub(super) before: After,
+    pub(super) before: ExecutorState,
 }
 
 impl ExecutorFacts {
     /// The facts of an executor.
-    pub(super) fn of(executor: &dyn Executor) -> ExecutorFacts {
+    pub(super) fn from_executor(executor: &dyn Executor) -> ExecutorFacts {
         ExecutorFacts {
             name: executor.name().to_string(),
             ring: executor.capabilities().ring,
             timing: executor.capabilities().timing,
             arena_len: executor.arena_len(),
-            before: after(executor),
+            before: read_state(executor),
         }
     }
 }
 
-fn after(executor: &dyn Executor) -> After {
-    After {
-        progress: executor.progress(),
-        changed: executor.changed().into_iter().map(str::to_string).collect(),
-        exclusive: executor.exclusive(),
+fn read_state(executor: &dyn Executor) -> ExecutorState {
+    ExecutorState {
+        progress: executor.counter_progress(),
+        changed: executor.restored_state().into_iter().map(str::to_string).collect(),
+        exclusive: executor.had_exclusive_cpu(),
     }
 }
 
 /// Records the calls of another executor.
-pub(super) struct Recording {
-    evidence: Rc<Evidence>,
+pub(super) struct RecordingExecutor {
+    evidence: Rc<EvidenceRecorder>,
     executor: Box<dyn Executor>,
 }
 
-impl Recording {
+impl RecordingExecutor {
     /// Records into evidence.
-    pub(super) fn new(executor: Box<dyn Executor>, evidence: Rc<Evidence>) -> Recording {
-        Recording { evidence, executor }
+    pub(super) fn new(executor: Box<dyn Executor>, evidence: Rc<EvidenceRecorder>) -> RecordingExecutor {
+        RecordingExecutor { evidence, executor }
     }
 }
 
 /// Adds a batch with its readings, or as many of them as there were before an error.
-fn keep(
-    writer: &mut Writer,
+fn record_batch(
+    writer: &mut ContainerWriter,
     batch: &Batch,
     samples: &[Sample],
     error: Option<&RunError>,
-    after: After,
+    after: ExecutorState,
 ) -> io::Result<()> {
-    let programs = batch.programs.iter().map(|program| writer.program(program)).collect::<io::Result<_>>()?;
-    let first_layout = writer.layouts(&batch.layouts)?;
+    let programs = batch.programs.iter().map(|program| writer.add_program(program)).collect::<io::Result<_>>()?;
+    let first_layout = writer.add_layouts(&batch.layouts)?;
     let event = BatchEvent {
         programs,
         first_layout,
         layouts: batch.layouts.len(),
-        how: How::of(batch),
-        digest: super::container::digest(batch)?,
+        how: BatchParameters::from_batch(batch),
+        digest: super::container::batch_digest(batch)?,
         after,
         error: error.cloned(),
     };
-    writer.event(&Event::Batch(Box::new(event)), samples)
+    writer.add_event(&StudyEvent::Batch(Box::new(event)), samples)
 }
 
-impl Executor for Recording {
+impl Executor for RecordingExecutor {
     fn capabilities(&self) -> &Capabilities {
         self.executor.capabilities()
     }
@@ -97,8 +98,8 @@ impl Executor for Recording {
         self.executor.machine()
     }
 
-    fn areas(&self) -> Vec<PlacedArea> {
-        self.executor.areas()
+    fn placed_areas(&self) -> Vec<PlacedArea> {
+        self.executor.placed_areas()
     }
 
     fn arena_len(&self) -> usize {
@@ -111,13 +112,13 @@ impl Executor for Recording {
             samples.extend_from_slice(piece);
             take(piece);
         });
-        let after = after(self.executor.as_ref());
-        self.evidence.keep(|writer| keep(writer, batch, &samples, result.as_ref().err(), after));
+        let after = read_state(self.executor.as_ref());
+        self.evidence.write_with(|writer| record_batch(writer, batch, &samples, result.as_ref().err(), after));
         result
     }
 
-    fn renew(&mut self) {
-        self.executor.renew();
+    fn renew_process(&mut self) {
+        self.executor.renew_process();
     }
 
     fn last_fault(&self) -> Option<&FaultReport> {
@@ -128,16 +129,16 @@ impl Executor for Recording {
         self.executor.lock_state()
     }
 
-    fn exclusive(&self) -> Fact<bool> {
-        self.executor.exclusive()
+    fn had_exclusive_cpu(&self) -> Fact<bool> {
+        self.executor.had_exclusive_cpu()
     }
 
-    fn progress(&self) -> Option<CounterProgress> {
-        self.executor.progress()
+    fn counter_progress(&self) -> Option<CounterProgress> {
+        self.executor.counter_progress()
     }
 
-    fn changed(&self) -> Vec<&'static str> {
-        self.executor.changed()
+    fn restored_state(&self) -> Vec<&'static str> {
+        self.executor.restored_state()
     }
 
     fn pause(&mut self, time: Duration) {
@@ -148,7 +149,7 @@ impl Executor for Recording {
         let now = self.executor.now();
         // 2^64 nanoseconds are 584 years.
         let ns = now.as_nanos() as u64;
-        self.evidence.keep(|writer| writer.event(&Event::Time { ns }, &[]));
+        self.evidence.write_with(|writer| writer.add_event(&StudyEvent::Time { ns }, &[]));
         Duration::from_nanos(ns)
     }
 }

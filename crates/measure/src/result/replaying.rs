@@ -4,113 +4,113 @@
 //! whose decisions do not follow from recorded answers. That is an error, never a number. A request past the last
 //! recorded answer is an error too.
 
-use super::container::{BatchEvent, Container, ContainerError, Event, Events, digest};
+use super::container::{BatchEvent, ContainerError, ContainerEvents, EvidenceContainer, StudyEvent, batch_digest};
 use super::recording::ExecutorFacts;
 use cyclescope_code::context::AREA_REGISTERS;
-use cyclescope_code::program::memory::STANDARD_BYTES;
-use cyclescope_core::error::{RunError, interned};
+use cyclescope_code::program::memory::STANDARD_AREA_BYTES;
+use cyclescope_core::error::{RunError, intern_text};
 use cyclescope_core::machine::Machine;
 use cyclescope_core::machine::fact::Fact;
-use cyclescope_core::machine::given::GivenMachine;
-use cyclescope_core::machine::tsc::GivenTsc;
+use cyclescope_core::machine::machine_parameters::MachineParameters;
+use cyclescope_core::machine::tsc::TscParameters;
 use cyclescope_core::unit::Hertz;
-use cyclescope_exec::{Batch, Capabilities, CounterProgress, CycleCounter, Executor, Room, Sample};
+use cyclescope_exec::{Batch, Capabilities, CounterAvailability, CounterProgress, Executor, ExecutorMemory, Sample};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Answers from a container.
-pub(super) struct Replaying {
+pub(super) struct ReplayingExecutor {
     facts: ExecutorFacts,
     capabilities: Capabilities,
     machine: Machine,
-    recorded: Rc<Recorded>,
+    recorded: Rc<RecordedAnswers>,
 }
 
 /// The answers of a container, in the order in which they were given, to whomever asks.
-pub(super) struct Recorded(RefCell<State>);
+pub(super) struct RecordedAnswers(RefCell<ReplayState>);
 
 /// Reason of the error for a request past the last recorded answer.
-const ENDS: &str = "the recording ends here";
+const RECORDING_ENDS: &str = "the recording ends here";
 
-struct State {
-    events: Events,
+struct ReplayState {
+    events: ContainerEvents,
     /// The time that was told last.
     now: Duration,
     /// Why no further answer can be given.
     ended: Option<RunError>,
 }
 
-impl State {
+impl ReplayState {
     /// The next event, with `most` readings at most.
-    fn next(&mut self, most: usize) -> Result<(Event, Vec<Sample>), RunError> {
+    fn next_event(&mut self, most: usize) -> Result<(StudyEvent, Vec<Sample>), RunError> {
         if let Some(error) = &self.ended {
             return Err(error.clone());
         }
-        match self.events.take(most) {
+        match self.events.take_event(most) {
             Ok(Some(next)) => Ok(next),
-            Ok(None) => Err(RunError::Replay { how: ENDS.to_string() }),
+            Ok(None) => Err(RunError::Replay { how: RECORDING_ENDS.to_string() }),
             Err(error) => Err(RunError::Replay { how: error.to_string() }),
         }
     }
 }
 
-fn different(what: &str) -> RunError {
+fn mismatch_error(what: &str) -> RunError {
     RunError::Replay { how: format!("the study asked for {what}") }
 }
 
-impl Recorded {
+impl RecordedAnswers {
     /// Opens the answers of a container.
-    pub(super) fn new(container: &Container) -> Result<Recorded, ContainerError> {
-        let state = State { events: container.events()?, now: Duration::ZERO, ended: None };
-        Ok(Recorded(RefCell::new(state)))
+    pub(super) fn new(container: &EvidenceContainer) -> Result<RecordedAnswers, ContainerError> {
+        let state = ReplayState { events: container.events()?, now: Duration::ZERO, ended: None };
+        Ok(RecordedAnswers(RefCell::new(state)))
     }
 
     /// Gives no further answer, for this reason.
-    pub(super) fn end(&self, error: RunError) -> RunError {
+    pub(super) fn end_with(&self, error: RunError) -> RunError {
         self.0.borrow_mut().ended.get_or_insert(error).clone()
     }
 
     /// Whether every answer has been given; false where an answer is damaged or belongs to another request.
     pub(super) fn is_exhausted(&self) -> bool {
         let state = self.0.borrow();
-        let ends = |error: &RunError| matches!(error, RunError::Replay { how } if how == ENDS);
-        state.events.are_over() && state.ended.as_ref().is_none_or(ends)
+        let ends = |error: &RunError| matches!(error, RunError::Replay { how } if how == RECORDING_ENDS);
+        state.events.is_exhausted() && state.ended.as_ref().is_none_or(ends)
     }
 
     /// The recorded readings, `most` at most.
-    pub(super) fn kept(&self, most: usize) -> Result<(serde_json::Value, Vec<Sample>), RunError> {
-        let next = self.0.borrow_mut().next(most);
+    pub(super) fn next_readings(&self, most: usize) -> Result<(serde_json::Value, Vec<Sample>), RunError> {
+        let next = self.0.borrow_mut().next_event(most);
         let kept = next.and_then(|(event, samples)| match event {
-            Event::Kept { of } => Ok((of, samples)),
-            _ => Err(different("something where a batch or the time was recorded")),
+            StudyEvent::Kept { of } => Ok((of, samples)),
+            _ => Err(mismatch_error("something where a batch or the time was recorded")),
         });
-        kept.map_err(|error| self.end(error))
+        kept.map_err(|error| self.end_with(error))
     }
 
     /// The recorded batch, where it is the one that is asked for.
-    fn batch(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
-        let own = digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
+    fn next_batch(&self, batch: &Batch) -> Result<(BatchEvent, Vec<Sample>), RunError> {
+        let own = batch_digest(batch).map_err(|error| RunError::Replay { how: error.to_string() })?;
         let readings = batch.layouts.len() * batch.rounds as usize * batch.calls();
-        let next = self.0.borrow_mut().next(readings);
+        let next = self.0.borrow_mut().next_event(readings);
         let result = next.and_then(|(event, samples)| match event {
-            Event::Batch(event) if event.digest == own => match event.error {
-                None if samples.len() != readings => Err(RunError::Replay {
-                    how: format!("a batch of {readings} readings has {}", samples.len()),
-                }),
+            StudyEvent::Batch(event) if event.digest == own => match event.error {
+                None if samples.len() != readings => {
+                    Err(RunError::Replay { how: format!("a batch of {readings} readings has {}", samples.len()) })
+                }
                 _ => Ok((*event, samples)),
             },
-            Event::Batch(_) => Err(different("another batch than the recorded one")),
-            _ => Err(different("a batch where none was recorded")),
+            StudyEvent::Batch(_) => Err(mismatch_error("another batch than the recorded one")),
+            _ => Err(mismatch_error("a batch where none was recorded")),
         });
-        result.map_err(|error| self.end(error))
+        result.map_err(|error| self.end_with(error))
     }
 
     /// The recorded time.
-    fn now(&self) -> Duration {
+    fn next_time(&self) -> Duration {
         let mut state = self.0.borrow_mut();
-        match state.next(0) {
-            Ok((Event::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
+        match state.next_event(0) {
+            Ok((StudyEvent::Time { ns }, _)) => state.now = Duration::from_nanos(ns),
             // The next batch will fail: this has no way to.
             Ok(_) => {
                 let how = "the study asked for the time where it did not before".to_string();
@@ -125,33 +125,33 @@ impl Recorded {
 }
 
 /// Capabilities of the recorded executor. All that it ran has worked, so nothing is lacking.
-fn capabilities(facts: &ExecutorFacts) -> Capabilities {
-    let areas = vec![STANDARD_BYTES as usize; AREA_REGISTERS.len()];
+fn recorded_capabilities(facts: &ExecutorFacts) -> Capabilities {
+    let areas = vec![STANDARD_AREA_BYTES as usize; AREA_REGISTERS.len()];
     Capabilities {
-        executor: interned(&facts.name),
+        executor: intern_text(&facts.name),
         ring: facts.ring,
         timing: facts.timing,
         library: Ok(()),
         control_registers: Ok(()),
-        cycle_counter: CycleCounter::Offered,
+        cycle_counter: CounterAvailability::Offered,
         aperf: Fact::Known(facts.before.progress.is_some()),
-        room: Fact::Known(Room { arena: facts.arena_len, areas }),
+        room: Fact::Known(ExecutorMemory { arena: facts.arena_len, areas }),
     }
 }
 
-impl Replaying {
+impl ReplayingExecutor {
     /// The executor with these facts, one of those whose answers are recorded.
-    pub(super) fn new(recorded: Rc<Recorded>, facts: ExecutorFacts) -> Replaying {
-        let capabilities = capabilities(&facts);
+    pub(super) fn new(recorded: Rc<RecordedAnswers>, facts: ExecutorFacts) -> ReplayingExecutor {
+        let capabilities = recorded_capabilities(&facts);
         // Nothing may be read from the machine that replays. What a study needs to know of the recorded one is in its
         // plan, or is asked for like readings.
-        let tsc = GivenTsc { rate: Hertz(1e9), step: 1.0 };
-        let machine = GivenMachine { tsc, imul_latency: None }.into();
-        Replaying { facts, capabilities, machine, recorded }
+        let tsc = TscParameters { rate: Hertz(1e9), step: 1.0 };
+        let machine = MachineParameters { tsc, imul_latency: None }.into();
+        ReplayingExecutor { facts, capabilities, machine, recorded }
     }
 }
 
-impl Executor for Replaying {
+impl Executor for ReplayingExecutor {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -165,7 +165,7 @@ impl Executor for Replaying {
     }
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
-        let (event, samples) = self.recorded.batch(batch)?;
+        let (event, samples) = self.recorded.next_batch(batch)?;
         self.facts.before = event.after;
         // In pieces of whole layouts, as executors do.
         let layout = (batch.rounds as usize * batch.calls()).max(1);
@@ -173,21 +173,21 @@ impl Executor for Replaying {
         event.error.map_or(Ok(()), Err)
     }
 
-    fn exclusive(&self) -> Fact<bool> {
+    fn had_exclusive_cpu(&self) -> Fact<bool> {
         self.facts.before.exclusive.clone()
     }
 
-    fn progress(&self) -> Option<CounterProgress> {
+    fn counter_progress(&self) -> Option<CounterProgress> {
         self.facts.before.progress
     }
 
-    fn changed(&self) -> Vec<&'static str> {
-        self.facts.before.changed.iter().map(|changed| interned(changed)).collect()
+    fn restored_state(&self) -> Vec<&'static str> {
+        self.facts.before.changed.iter().map(|changed| intern_text(changed)).collect()
     }
 
     fn pause(&mut self, _time: Duration) {}
 
     fn now(&self) -> Duration {
-        self.recorded.now()
+        self.recorded.next_time()
     }
 }

@@ -15,7 +15,7 @@
 use cyclescope_code::clock::Clock;
 pub use cyclescope_code::program::chains::IMUL;
 pub(crate) use cyclescope_code::program::chains::{ADD, IMUL_LINKS, SENTINEL, SENTINEL_ADDS};
-use cyclescope_code::program::{Program, Recipe};
+use cyclescope_code::program::{Program, ProgramRecipe};
 
 /// Copies in the sentinel's loop: the most that fit, since a short loop loses slots at its end (twelve additions
 /// and the counter took 3.0 cycles an iteration on a core with five adders, not 2.6).
@@ -56,7 +56,7 @@ pub const IMUL_SPAN: f64 = (IMUL_LINKS[1] - IMUL_LINKS[0]) as f64;
 
 /// The ruler's programs.
 #[derive(Debug, Clone)]
-pub struct Ruler {
+pub struct RulerPrograms {
     /// The `imul` chain, short and long.
     pub imul: [Program; 2],
     /// The `add` chain, short and long.
@@ -65,11 +65,11 @@ pub struct Ruler {
     pub sentinel: Program,
 }
 
-impl Ruler {
+impl RulerPrograms {
     /// The programs of the ruler, read by `clock`.
-    pub fn new(clock: &Clock) -> Ruler {
-        let chain = |snippet: &[u8], copies: usize| Recipe::looped(clock, snippet, copies).build();
-        Ruler {
+    pub fn new(clock: &Clock) -> RulerPrograms {
+        let chain = |snippet: &[u8], copies: usize| ProgramRecipe::with_loop(clock, snippet, copies).build();
+        RulerPrograms {
             imul: IMUL_LINKS.map(|links| chain(IMUL, links)),
             add: ADD_LINKS.map(|links| chain(ADD, links)),
             sentinel: chain(SENTINEL, SENTINEL_COPIES),
@@ -77,8 +77,8 @@ impl Ruler {
     }
 
     /// All programs: `imul` short and long, `add` short and long, the sentinel.
-    pub fn programs(self) -> [Program; 5] {
-        let Ruler { imul: [imul_short, imul_long], add: [add_short, add_long], sentinel } = self;
+    pub fn into_programs(self) -> [Program; 5] {
+        let RulerPrograms { imul: [imul_short, imul_long], add: [add_short, add_long], sentinel } = self;
         [imul_short, imul_long, add_short, add_long, sentinel]
     }
 }
@@ -89,10 +89,10 @@ mod tests {
 
     #[test]
     fn every_loop_fits_in_one_cache_line() {
-        for clock in cyclescope_code::clock::ALL {
-            let ruler = Ruler::new(clock);
+        for clock in cyclescope_code::clock::ALL_CLOCKS {
+            let ruler = RulerPrograms::new(clock);
             for program in ruler.imul.iter().chain(&ruler.add).chain([&ruler.sentinel]) {
-                assert!(program.body().len() <= 64, "{} bytes with {}", program.body().len(), clock.name);
+                assert!(program.body_range().len() <= 64, "{} bytes with {}", program.body_range().len(), clock.name);
             }
         }
     }

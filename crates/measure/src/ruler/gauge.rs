@@ -8,7 +8,7 @@ use super::chains::{ADD_LINKS, ADD_SPAN, IMUL_LINKS, IMUL_SPAN, sentinel_adds};
 use cyclescope_core::statistics::normal_quantile;
 
 /// The ruler's calls in a round: columns of [`LayoutSamples`](super::LayoutSamples), in the order of
-/// [`Ruler::programs`](super::Ruler::programs). Other calls follow.
+/// [`Ruler::programs`](super::RulerPrograms::into_programs). Other calls follow.
 pub mod column {
     /// The short `imul` chain.
     pub const IMUL_SHORT: usize = 0;
@@ -65,7 +65,7 @@ pub struct Gauge {
 
 /// Figures from the ruler's calls.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scale {
+pub struct RulerScale {
     /// Raw units of the clock a core cycle.
     pub rate: f64,
     /// Raw units of the clock per link of the `add` chain; NaN without that chain.
@@ -76,7 +76,7 @@ pub struct Scale {
     pub width: f64,
 }
 
-impl Scale {
+impl RulerScale {
     /// Core cycles of one link of the `add` chain: 1 where the two chains agree.
     pub fn add_link(&self) -> f64 {
         self.add / self.rate
@@ -90,57 +90,56 @@ impl Scale {
 
 impl Gauge {
     /// The whole ruler, in the columns [`column::IMUL_SHORT`] to [`column::SENTINEL`].
-    pub fn whole(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
+    pub fn whole_ruler(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
         Gauge { add: true, loops: loops as f64, sentinel_loops, imul_latency }
     }
 
     /// The chain of `imul` and the sentinel, in the columns [`column::IMUL_SHORT`] to [`column::BRIEF_SENTINEL`].
-    pub fn brief(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
+    pub fn brief_ruler(loops: u64, sentinel_loops: u64, imul_latency: f64) -> Gauge {
         Gauge { add: false, loops: loops as f64, sentinel_loops, imul_latency }
     }
 
     /// Core cycles by which the two lengths of the `imul` chain differ.
-    pub(crate) fn span(&self) -> f64 {
+    pub(crate) fn span_cycles(&self) -> f64 {
         IMUL_SPAN * self.loops * self.imul_latency
     }
 
     /// Core cycles of the short `imul` chain.
-    pub fn short(&self) -> f64 {
+    pub fn short_chain_cycles(&self) -> f64 {
         IMUL_LINKS[0] as f64 * self.loops * self.imul_latency
     }
 
     /// Core cycles of `loops` iterations of the long `imul` chain.
-    pub fn long(&self, loops: u64) -> f64 {
+    pub fn long_chain_cycles(&self, loops: u64) -> f64 {
         IMUL_LINKS[1] as f64 * loops as f64 * self.imul_latency
     }
 
     /// Reads the durations of a round, or means over rounds.
-    pub fn read(&self, durations: &[f64]) -> Scale {
-        let rate = (durations[column::IMUL_LONG] - durations[column::IMUL_SHORT]) / self.span();
-        let overhead = durations[column::IMUL_SHORT] / rate - self.short();
+    pub fn read(&self, durations: &[f64]) -> RulerScale {
+        let rate = (durations[column::IMUL_LONG] - durations[column::IMUL_SHORT]) / self.span_cycles();
+        let overhead = durations[column::IMUL_SHORT] / rate - self.short_chain_cycles();
         let adds = sentinel_adds(self.sentinel_loops);
         if !self.add {
             let width = adds / (durations[column::BRIEF_SENTINEL] / rate - overhead);
-            return Scale { rate, add: f64::NAN, overhead, width };
+            return RulerScale { rate, add: f64::NAN, overhead, width };
         }
         let add = (durations[column::ADD_LONG] - durations[column::ADD_SHORT]) / (ADD_SPAN * self.loops);
         let beside = durations[column::ADD_SHORT] / add - ADD_LINKS[0] as f64 * self.loops;
-        Scale { rate, add, overhead, width: adds / (durations[column::SENTINEL] / add - beside) }
+        RulerScale { rate, add, overhead, width: adds / (durations[column::SENTINEL] / add - beside) }
     }
 
     /// Standard deviation of the instrument's error in core cycles a copy, for a cost that is the difference of two
     /// bodies by this number of copies.
-    pub fn systematic(&self, cost: f64, copies: f64) -> f64 {
-        (INSTRUMENT_CYCLES / copies).hypot(cost * INSTRUMENT_CYCLES / self.span())
+    pub fn systematic_error(&self, cost: f64, copies: f64) -> f64 {
+        (INSTRUMENT_CYCLES / copies).hypot(cost * INSTRUMENT_CYCLES / self.span_cycles())
     }
 
     /// Standard error of a width over this number of rounds, as a share of it: from the clock's step (a duration
     /// between two readings has the variance step²/6), from the sentinel's own spread, and from the overhead of a call,
     /// (1 + s) short − s long with s = short / (long − short) in links.
-    pub fn width_error(&self, scale: &Scale, step: f64, rounds: usize) -> f64 {
+    pub fn width_error(&self, scale: &RulerScale, step: f64, rounds: usize) -> f64 {
         let sentinel = sentinel_adds(self.sentinel_loops) / scale.width;
-        let [links, span] =
-            if self.add { [ADD_LINKS[0] as f64, ADD_SPAN] } else { [IMUL_LINKS[0] as f64, IMUL_SPAN] };
+        let [links, span] = if self.add { [ADD_LINKS[0] as f64, ADD_SPAN] } else { [IMUL_LINKS[0] as f64, IMUL_SPAN] };
         let share = links / span;
         let readings = (1.0 + (1.0 + share).powi(2) + share.powi(2)).sqrt();
         // The width is in links of the chain that it is computed from.
@@ -165,9 +164,8 @@ mod tests {
     #[test]
     fn a_whole_ruler_is_read() {
         let links = [4.0 * 3.0, 14.0 * 3.0, 8.0, 24.0];
-        let scale = Gauge::whole(200, 40, 3.0).read(&durations(&links, 200.0, 40));
-        for (found, truth) in
-            [(scale.rate, 1.25), (scale.add_link(), 1.0), (scale.overhead, 30.0), (scale.width, 4.0)]
+        let scale = Gauge::whole_ruler(200, 40, 3.0).read(&durations(&links, 200.0, 40));
+        for (found, truth) in [(scale.rate, 1.25), (scale.add_link(), 1.0), (scale.overhead, 30.0), (scale.width, 4.0)]
         {
             assert!((found / truth - 1.0).abs() < 1e-12, "{scale:?}");
         }
@@ -179,7 +177,7 @@ mod tests {
         // Where the latency of `imul` is still unknown its rate is that of a link of three cycles.
         let durations = durations(&[4.0 * 3.0, 14.0 * 3.0, 8.0, 24.0], 200.0, 40);
         let error = |latency| {
-            let gauge = Gauge::whole(200, 40, latency);
+            let gauge = Gauge::whole_ruler(200, 40, latency);
             gauge.width_error(&gauge.read(&durations), 26.0, 1)
         };
         assert!((error(1.0) / error(3.0) - 1.0).abs() < 1e-12);
@@ -187,18 +185,18 @@ mod tests {
 
     #[test]
     fn a_brief_ruler_is_read() {
-        let gauge = Gauge::brief(150, 40, 4.0);
+        let gauge = Gauge::brief_ruler(150, 40, 4.0);
         let scale = gauge.read(&durations(&[4.0 * 4.0, 14.0 * 4.0], 150.0, 40));
         for (found, truth) in [(scale.rate, 1.25), (scale.overhead, 30.0), (scale.width, 4.0)] {
             assert!((found / truth - 1.0).abs() < 1e-12, "{scale:?}");
         }
         assert!(scale.add_link().is_nan());
-        assert_eq!(gauge.span(), 10.0 * 150.0 * 4.0);
+        assert_eq!(gauge.span_cycles(), 10.0 * 150.0 * 4.0);
     }
 
     #[test]
     fn a_reading_that_runs_backwards_is_not_sane() {
-        let gauge = Gauge::brief(100, 40, 3.0);
+        let gauge = Gauge::brief_ruler(100, 40, 3.0);
         assert!(!gauge.read(&[f64::INFINITY, 100.0, 100.0]).is_sane());
         assert!(!gauge.read(&[100.0, f64::INFINITY, 100.0]).is_sane());
         assert!(!gauge.read(&[100.0, 90.0, 100.0]).is_sane());
@@ -206,8 +204,8 @@ mod tests {
 
     #[test]
     fn more_rounds_and_a_longer_sentinel_know_the_width_better() {
-        let scale = Scale { rate: 0.5, add: 0.5, overhead: 30.0, width: 4.0 };
-        let error = |loops, rounds| Gauge::whole(100, loops, 3.0).width_error(&scale, 26.0, rounds);
+        let scale = RulerScale { rate: 0.5, add: 0.5, overhead: 30.0, width: 4.0 };
+        let error = |loops, rounds| Gauge::whole_ruler(100, loops, 3.0).width_error(&scale, 26.0, rounds);
         assert!((error(40, 1) / error(40, 16) - 4.0).abs() < 1e-12);
         assert!((error(40, 1) / error(80, 1) - 2.0).abs() < 1e-12);
         // 960 additions take 240 cycles; a reading is off by 26/√6 units of half a cycle, and three are in the width:

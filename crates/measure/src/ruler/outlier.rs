@@ -8,7 +8,7 @@ use statrs::distribution::{DiscreteCDF, Poisson};
 
 /// A reading above the median by this many interquartile ranges is an outlier: for a normal distribution 8 standard
 /// deviations, which chance does not reach, while an interrupt takes thousands of ticks.
-const SCALES: f64 = 6.0;
+const OUTLIER_RANGES: f64 = 6.0;
 
 /// A layout with fewer undisturbed rounds is not used: of two rounds that differ, either may be the disturbed one.
 pub const KEPT_LEAST: usize = 3;
@@ -37,7 +37,7 @@ impl Outliers {
     /// # Panics
     ///
     /// Without groups, or where one is empty.
-    pub(crate) fn of(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
+    pub(crate) fn from_groups(mut groups: Vec<Vec<f64>>, step: f64) -> Outliers {
         let bases: Vec<f64> = groups.iter_mut().map(|group| quantiles(group, [0.25])[0]).collect();
         let mut residuals = Vec::with_capacity(groups.iter().map(Vec::len).sum());
         for (group, base) in groups.iter().zip(&bases) {
@@ -47,43 +47,43 @@ impl Outliers {
         // From the lower half alone: disturbances lengthen durations, and may be frequent.
         let range = 2.0 * (middle - quarter);
         let typical = cyclescope_core::statistics::mean(&bases);
-        let reach = range / 2.0 + SCALES * range.max(step).max(CLOCK_WANDER * typical);
+        let reach = range / 2.0 + OUTLIER_RANGES * range.max(step).max(CLOCK_WANDER * typical);
         let hits = residuals.len() - residuals.partition_point(|residual| *residual <= reach);
         Outliers { bases, reach, hits, time: typical * residuals.len() as f64 }
     }
 
     /// Whether this call was hit more often than disturbances at this rate (hits in a raw unit of time) explain: chance makes
     /// as many hits in less than one of ten thousand cases.
-    pub(crate) fn exceeds(&self, rate: f64) -> bool {
+    pub(crate) fn exceeds_rate(&self, rate: f64) -> bool {
         const RARE: f64 = 1e-4;
         let by_chance = Poisson::new((rate * self.time).max(f64::MIN_POSITIVE));
         self.hits > 0 && by_chance.is_ok_and(|chance| chance.sf(self.hits as u64 - 1) < RARE)
     }
 
     /// Outliers beyond those that disturbances at this rate make.
-    pub(crate) fn excess(&self, rate: f64) -> f64 {
+    pub(crate) fn excess_over_rate(&self, rate: f64) -> f64 {
         self.hits as f64 - rate * self.time
     }
 }
 
 /// The range of undisturbed values that a disturbance can move either way, such as differences of two readings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Band {
+pub struct UndisturbedBand {
     low: f64,
     high: f64,
 }
 
-impl Band {
+impl UndisturbedBand {
     /// The median plus or minus some interquartile ranges, or some `least` where that is wider; `None` without finite
     /// values.
-    pub fn of(mut values: Vec<f64>, least: f64) -> Option<Band> {
+    pub fn from_values(mut values: Vec<f64>, least: f64) -> Option<UndisturbedBand> {
         values.retain(|value| value.is_finite());
         if values.is_empty() {
             return None;
         }
         let [low, middle, high] = quartiles(&mut values);
-        let reach = SCALES * least.max(high - low);
-        Some(Band { low: middle - reach, high: middle + reach })
+        let reach = OUTLIER_RANGES * least.max(high - low);
+        Some(UndisturbedBand { low: middle - reach, high: middle + reach })
     }
 
     /// The median of the values.
@@ -108,7 +108,7 @@ mod tests {
         let group = |middle: f64| (0..40).map(|n| middle + f64::from(n % 5)).collect::<Vec<_>>();
         let mut groups = vec![group(1000.0), group(100.0)];
         groups[1][7] = 400.0;
-        let outliers = Outliers::of(groups, 1.0);
+        let outliers = Outliers::from_groups(groups, 1.0);
         assert_eq!((outliers.bases[0], outliers.bases[1]), (1001.0, 101.0));
         assert!(outliers.reach >= 6.0 && outliers.reach < 298.0, "{outliers:?}");
         assert_eq!((outliers.hits, outliers.time), (1, 80.0 * 551.0));
@@ -118,7 +118,7 @@ mod tests {
     fn many_long_readings_do_not_widen_the_reach() {
         let mut group = vec![100.0; 60];
         group.extend([9000.0; 30]);
-        let outliers = Outliers::of(vec![group], 2.0);
+        let outliers = Outliers::from_groups(vec![group], 2.0);
         assert_eq!(outliers.reach, 12.0);
         assert_eq!(outliers.hits, 30);
     }
@@ -127,16 +127,16 @@ mod tests {
     fn a_long_call_is_hit_more_often_than_a_short_one() {
         // 30 hits in 300 calls of 100 units; disturbances once in 2 000 units would make 15, once in 1 000 units 30.
         let outliers = Outliers { bases: vec![100.0], reach: 6.0, hits: 30, time: 30_000.0 };
-        assert!(!outliers.exceeds(1.0 / 1000.0) && !outliers.exceeds(1.0 / 2000.0));
-        assert!(outliers.exceeds(1.0 / 4000.0) && outliers.exceeds(0.0));
-        assert!((outliers.excess(1.0 / 2000.0) - 15.0).abs() < 1e-9);
+        assert!(!outliers.exceeds_rate(1.0 / 1000.0) && !outliers.exceeds_rate(1.0 / 2000.0));
+        assert!(outliers.exceeds_rate(1.0 / 4000.0) && outliers.exceeds_rate(0.0));
+        assert!((outliers.excess_over_rate(1.0 / 2000.0) - 15.0).abs() < 1e-9);
     }
 
     #[test]
     fn a_band_is_as_wide_as_a_step_at_least() {
-        let band = Band::of(vec![10.0; 9], 2.0).unwrap();
+        let band = UndisturbedBand::from_values(vec![10.0; 9], 2.0).unwrap();
         assert!(band.contains(-2.0) && band.contains(22.0) && !band.contains(22.5));
         assert_eq!(band.middle(), 10.0);
-        assert_eq!(Band::of(vec![f64::INFINITY], 1.0), None);
+        assert_eq!(UndisturbedBand::from_values(vec![f64::INFINITY], 1.0), None);
     }
 }

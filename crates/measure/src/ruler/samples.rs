@@ -13,18 +13,18 @@ pub struct LayoutSamples {
 
 /// Duration of a call in raw units; infinite, so that every filter drops it, where the call ends before it starts, as
 /// when a migration reset the counter.
-pub fn duration(sample: &Sample) -> f64 {
+pub fn raw_duration(sample: &Sample) -> f64 {
     sample.end.checked_sub(sample.start).map_or(f64::INFINITY, |raw| raw as f64)
 }
 
 impl LayoutSamples {
     /// Orders one layout's readings; `order` has the column of each of a round's readings. For durations see
-    /// [`duration`].
+    /// [`raw_duration`].
     pub fn new(samples: &[Sample], order: &[usize]) -> LayoutSamples {
         let mut durations = vec![0.0; samples.len()];
         for (row, round) in durations.chunks_exact_mut(order.len()).zip(samples.chunks_exact(order.len())) {
             for (column, sample) in order.iter().zip(round) {
-                row[*column] = duration(sample);
+                row[*column] = raw_duration(sample);
             }
         }
         LayoutSamples { columns: order.len(), durations }

@@ -1,7 +1,7 @@
 //! Globs: `*` stands for any text, `?` for one character.
 
 /// Whether a glob matches the whole of a text.
-pub fn glob(pattern: &str, text: &str) -> bool {
+pub fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut place) = (0, 0);
     // Where the last star stands, and up to where of the text it has been let reach.
@@ -44,7 +44,7 @@ mod tests {
             ("[b+i*s]", "[b+i*s]", true),
         ];
         for (pattern, text, matches) in cases {
-            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+            assert_eq!(matches_glob(pattern, text), matches, "{pattern} {text}");
         }
     }
 }

@@ -1,13 +1,13 @@
 //! What every study is, and what studies share: the contract, the names a study offers, files that resume, CSV lists.
 
 mod contract;
-pub mod exported;
+pub mod csv_list;
 pub mod glob;
-mod info;
-pub mod listed;
-mod resumed;
+mod resumable_session;
+mod study_info;
+pub mod text_table;
 
-pub use contract::{Follow, Progress, Record, Role, Stop, Study, going};
-pub use exported::{TextColumn, TextTable};
-pub use info::{Catalog, Entry, Plain, Selected, StudyInfo};
-pub use resumed::{GenericSession, Head, Session, differing};
+pub use contract::{RecordRole, ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
+pub use resumable_session::{GenericHead, GenericSession, ResumableSession, list_differing_fields};
+pub use study_info::{GenericStudy, StudyInfo, StudySelection, SuiteCatalog, SuiteQuestion};
+pub use text_table::{TextColumn, TextTable};

@@ -5,16 +5,16 @@
 //! runs for a while, neighbours of a sweep scatter, and no slope appears over its values; and where the two runs of a point do
 //! not agree, its interval holds both and a caveat says so.
 
-mod export;
-mod list;
 mod passes;
 mod point;
-mod session;
+mod points_session;
+mod points_table;
+mod snippet_list;
 mod study;
 
-pub use export::table;
-pub use list::{Listed, read};
-pub use point::{Label, Other, Point, Row};
-pub use session::PointsSession;
+pub use point::{OtherVariant, PointLabel, PointRow, RunPoint};
+pub use points_session::PointsSession;
+pub use points_table::tabulate_points;
+pub use snippet_list::{ListedSnippet, read_list};
 pub use study::INFO;
-pub use study::{Course, Explain, Kept, NAME, PointsStudy, fields};
+pub use study::{ExplainFailure, NAME, PointRun, PointsStudy, ResumedPoints, failure_fields};

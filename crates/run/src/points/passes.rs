@@ -1,19 +1,19 @@
 //! The two passes over the points: in which order they are measured, and what the two results of a point say together.
 
 use cyclescope_core::random::Random;
-use cyclescope_measure::result::caveat::{Caveat, Code};
+use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use cyclescope_measure::result::record::{Quantity, RunRecord};
-use cyclescope_measure::result::versus::{Ratio, Verdict, Versus};
+use cyclescope_measure::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
 /// Points that are measured once and then once more before others are. A point's line is written after its second time, so an
 /// interruption loses this many first times at most, some seconds.
-const BLOCK: usize = 32;
+const BLOCK_POINTS: usize = 32;
 
 /// The order of the points of a block in each pass.
-pub(super) type Orders = [Vec<usize>; 2];
+pub(super) type PassOrders = [Vec<usize>; 2];
 
 /// All points in random order, in blocks of which each has another order in its second pass.
-pub(super) fn blocks(points: usize, seed: u64) -> Vec<Orders> {
+pub(super) fn draw_blocks(points: usize, seed: u64) -> Vec<PassOrders> {
     let mut random = Random::new(seed);
     let mut all: Vec<usize> = (0..points).collect();
     random.shuffle(&mut all);
@@ -22,25 +22,25 @@ pub(super) fn blocks(points: usize, seed: u64) -> Vec<Orders> {
         random.shuffle(&mut again);
         [block.to_vec(), again]
     };
-    all.chunks(BLOCK).map(orders).collect()
+    all.chunks(BLOCK_POINTS).map(orders).collect()
 }
 
 /// The result of a point from those of both passes: the mean of each figure. Its interval is as wide as one pass's, since what
 /// is the same in both is not known, or holds both intervals where they do not agree.
-pub(super) fn both([first, second]: [RunRecord; 2]) -> RunRecord {
+pub(super) fn combine_passes([first, second]: [RunRecord; 2]) -> RunRecord {
     let costs = [first.cost, second.cost];
     let compared = [&first, &second].map(|record| record.versus.as_ref().map(|versus| versus.cost));
     let mut caveats = first.caveats.clone();
     let further = second.caveats.into_iter();
     caveats.extend(further.filter(|caveat| first.caveats.iter().all(|known| known.code != caveat.code)));
     let pairs = [Some(costs), compared[0].zip(compared[1]).map(|(one, other)| [one, other])];
-    caveats.extend(pairs.into_iter().flatten().find_map(disagreement));
-    let beside = |one: Option<Quantity>, other: Option<Quantity>| Some(quantity([one?, other?]));
+    caveats.extend(pairs.into_iter().flatten().find_map(find_disagreement));
+    let beside = |one: Option<Quantity>, other: Option<Quantity>| Some(combine_quantities([one?, other?]));
     RunRecord {
-        cost: quantity(costs),
-        ticks: quantity([first.ticks, second.ticks]),
-        time: quantity([first.time, second.time]),
-        versus: first.versus.zip(second.versus).map(|(one, other)| versus(one, other)),
+        cost: combine_quantities(costs),
+        ticks: combine_quantities([first.ticks, second.ticks]),
+        time: combine_quantities([first.time, second.time]),
+        versus: first.versus.zip(second.versus).map(|(one, other)| combine_comparisons(one, other)),
         throughput: beside(first.throughput, second.throughput),
         latency: beside(first.latency, second.latency),
         layouts: first.layouts + second.layouts,
@@ -54,20 +54,20 @@ pub(super) fn both([first, second]: [RunRecord; 2]) -> RunRecord {
     }
 }
 
-fn versus(first: Versus, second: Versus) -> Versus {
-    let Measured { value, low, high } = together([first.ratio, second.ratio].map(Measured::from));
-    Versus {
-        cost: quantity([first.cost, second.cost]),
-        difference: quantity([first.difference, second.difference]),
-        ratio: Ratio { value, low, high },
-        verdict: if first.verdict == second.verdict { first.verdict } else { Verdict::Unclear },
+fn combine_comparisons(first: VariantComparison, second: VariantComparison) -> VariantComparison {
+    let PassFigure { value, low, high } = combine_figures([first.ratio, second.ratio].map(PassFigure::from));
+    VariantComparison {
+        cost: combine_quantities([first.cost, second.cost]),
+        difference: combine_quantities([first.difference, second.difference]),
+        ratio: CostRatio { value, low, high },
+        verdict: if first.verdict == second.verdict { first.verdict } else { VariantVerdict::Unclear },
         ..first
     }
 }
 
 /// The caveat of two costs that do not agree.
-fn disagreement(costs: [Quantity; 2]) -> Option<Caveat> {
-    if agree(costs.map(Measured::from)) {
+fn find_disagreement(costs: [Quantity; 2]) -> Option<Caveat> {
+    if figures_agree(costs.map(PassFigure::from)) {
         return None;
     }
     let of = |cost: Quantity| match (cost.value, cost.low, cost.high) {
@@ -75,30 +75,30 @@ fn disagreement(costs: [Quantity; 2]) -> Option<Caveat> {
         _ => "no number".to_string(),
     };
     let text = format!("the point was measured twice: {} and {} core cycles", of(costs[0]), of(costs[1]));
-    Some(Caveat { code: Code::PassesDisagree, text })
+    Some(Caveat { code: CaveatKind::PassesDisagree, text })
 }
 
 /// A figure of one pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Measured {
+struct PassFigure {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
 }
 
-impl From<Quantity> for Measured {
-    fn from(Quantity { value, low, high, .. }: Quantity) -> Measured {
-        Measured { value, low, high }
+impl From<Quantity> for PassFigure {
+    fn from(Quantity { value, low, high, .. }: Quantity) -> PassFigure {
+        PassFigure { value, low, high }
     }
 }
 
-impl From<Ratio> for Measured {
-    fn from(Ratio { value, low, high }: Ratio) -> Measured {
-        Measured { value, low, high }
+impl From<CostRatio> for PassFigure {
+    fn from(CostRatio { value, low, high }: CostRatio) -> PassFigure {
+        PassFigure { value, low, high }
     }
 }
 
-impl Measured {
+impl PassFigure {
     /// Value, and the distances of the ends; none where one of them is not known.
     fn margins(self) -> Option<[f64; 3]> {
         let (value, low, high) = (self.value?, self.low?, self.high?);
@@ -108,8 +108,8 @@ impl Measured {
 
 /// Whether the figures of two passes differ by no more than chance explains at the level of their intervals. One that has a
 /// number and one that has none do not agree.
-fn agree(figures: [Measured; 2]) -> bool {
-    match figures.map(Measured::margins) {
+fn figures_agree(figures: [PassFigure; 2]) -> bool {
+    match figures.map(PassFigure::margins) {
         [Some([one, down, up]), Some([other, other_down, other_up])] => {
             let towards = if one > other { down.hypot(other_up) } else { up.hypot(other_down) };
             (one - other).abs() <= towards
@@ -119,24 +119,24 @@ fn agree(figures: [Measured; 2]) -> bool {
 }
 
 /// The figure of both passes; that of one where the other has no number.
-fn together(figures: [Measured; 2]) -> Measured {
-    let [Some([one, ..]), Some([other, ..])] = figures.map(Measured::margins) else {
+fn combine_figures(figures: [PassFigure; 2]) -> PassFigure {
+    let [Some([one, ..]), Some([other, ..])] = figures.map(PassFigure::margins) else {
         let [one, other] = figures;
         return if one.margins().is_some() || other.margins().is_none() { one } else { other };
     };
     let value = (one + other) / 2.0;
-    let ends = |end: fn(&Measured) -> Option<f64>| figures.iter().filter_map(end);
-    if !agree(figures) {
+    let ends = |end: fn(&PassFigure) -> Option<f64>| figures.iter().filter_map(end);
+    if !figures_agree(figures) {
         let (low, high) = (ends(|figure| figure.low), ends(|figure| figure.high));
-        return Measured { value: Some(value), low: low.reduce(f64::min), high: high.reduce(f64::max) };
+        return PassFigure { value: Some(value), low: low.reduce(f64::min), high: high.reduce(f64::max) };
     }
     let margins = figures.map(|figure| figure.margins().unwrap_or_default());
     let margin = |end: usize| (margins[0][end].hypot(margins[1][end])) / std::f64::consts::SQRT_2;
-    Measured { value: Some(value), low: Some(value - margin(1)), high: Some(value + margin(2)) }
+    PassFigure { value: Some(value), low: Some(value - margin(1)), high: Some(value + margin(2)) }
 }
 
-fn quantity(figures: [Quantity; 2]) -> Quantity {
-    let Measured { value, low, high } = together(figures.map(Measured::from));
+fn combine_quantities(figures: [Quantity; 2]) -> Quantity {
+    let PassFigure { value, low, high } = combine_figures(figures.map(PassFigure::from));
     Quantity { value, low, high, unit: figures[0].unit }
 }
 
@@ -144,15 +144,15 @@ fn quantity(figures: [Quantity; 2]) -> Quantity {
 mod tests {
     use super::*;
 
-    fn around(value: f64, margin: f64) -> Measured {
-        Measured { value: Some(value), low: Some(value - margin), high: Some(value + margin) }
+    fn around(value: f64, margin: f64) -> PassFigure {
+        PassFigure { value: Some(value), low: Some(value - margin), high: Some(value + margin) }
     }
 
-    const NONE: Measured = Measured { value: None, low: None, high: None };
+    const NONE: PassFigure = PassFigure { value: None, low: None, high: None };
 
     #[test]
     fn each_point_is_measured_twice_in_other_orders() {
-        let blocks = blocks(100, 5);
+        let blocks = draw_blocks(100, 5);
         assert_eq!(blocks.len(), 4);
         let all = |pass: usize| {
             let mut all: Vec<usize> = blocks.iter().flat_map(|orders| orders[pass].clone()).collect();
@@ -160,20 +160,20 @@ mod tests {
             all
         };
         assert_eq!((all(0), all(1)), ((0..100).collect(), (0..100).collect()));
-        assert!(blocks[..3].iter().all(|[first, second]| first != second && first.len() == BLOCK));
+        assert!(blocks[..3].iter().all(|[first, second]| first != second && first.len() == BLOCK_POINTS));
     }
 
     #[test]
     fn figures_that_agree_are_averaged_and_others_are_held_by_the_interval() {
-        let found = together([around(10.0, 0.3), around(10.4, 0.4)]);
+        let found = combine_figures([around(10.0, 0.3), around(10.4, 0.4)]);
         assert_eq!(found.value, Some(10.2));
         let margin = found.high.unwrap() - 10.2;
         assert!((margin - (0.125f64).sqrt()).abs() < 1e-9, "{found:?}");
         let apart = [around(10.0, 0.3), around(11.0, 0.4)];
-        assert!(!agree(apart));
-        assert_eq!(together(apart), Measured { value: Some(10.5), low: Some(9.7), high: Some(11.4) });
-        assert!(agree([NONE; 2]) && !agree([NONE, around(1.0, 0.1)]));
-        assert_eq!(together([NONE, around(1.0, 0.1)]), around(1.0, 0.1));
-        assert_eq!(together([NONE; 2]), NONE);
+        assert!(!figures_agree(apart));
+        assert_eq!(combine_figures(apart), PassFigure { value: Some(10.5), low: Some(9.7), high: Some(11.4) });
+        assert!(figures_agree([NONE; 2]) && !figures_agree([NONE, around(1.0, 0.1)]));
+        assert_eq!(combine_figures([NONE, around(1.0, 0.1)]), around(1.0, 0.1));
+        assert_eq!(combine_figures([NONE; 2]), NONE);
     }
 }

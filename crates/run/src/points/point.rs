@@ -2,23 +2,23 @@
 
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
-use cyclescope_measure::result::versus::{Ratio, Verdict};
+use cyclescope_measure::result::variant_comparison::{CostRatio, VariantVerdict};
 use serde::{Deserialize, Serialize};
 
 /// A point of a sweep or a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Point {
+pub struct RunPoint {
     /// Its number, from 0, in the order of the sweep or the list.
     pub number: usize,
     /// What tells it from the others.
     #[serde(flatten)]
-    pub label: Label,
+    pub label: PointLabel,
 }
 
 /// What tells a point from the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Label {
+pub enum PointLabel {
     /// The value of a sweep's variable.
     Value {
         /// The variable.
@@ -33,21 +33,21 @@ pub enum Label {
     },
 }
 
-impl Label {
+impl PointLabel {
     /// `N = 64`, or the name.
-    pub fn text(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
-            Label::Value { variable, value } => format!("{variable} = {value}"),
-            Label::Name { name } => name.clone(),
+            PointLabel::Value { variable, value } => format!("{variable} = {value}"),
+            PointLabel::Name { name } => name.clone(),
         }
     }
 }
 
 /// What is shown of a point: from its line of kind `run`, or of kind `error`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Row {
+pub struct PointRow {
     /// The point.
-    pub point: Point,
+    pub point: RunPoint,
     /// The snippet as text.
     pub snippet: Option<String>,
     /// Core cycles a copy.
@@ -62,7 +62,7 @@ pub struct Row {
     #[serde(default)]
     pub caveats: Vec<Caveat>,
     /// The other variant.
-    pub versus: Option<Other>,
+    pub versus: Option<OtherVariant>,
     /// Why there is no result.
     pub text: Option<String>,
     /// What helps against that.
@@ -73,29 +73,29 @@ pub struct Row {
 
 /// The other variant of a point.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Other {
+pub struct OtherVariant {
     /// Its cost in core cycles a copy.
     pub cost: Quantity,
     /// Its cost as a multiple of the first one's.
-    pub ratio: Ratio,
+    pub ratio: CostRatio,
     /// How it compares.
-    pub verdict: Verdict,
+    pub verdict: VariantVerdict,
 }
 
-impl Row {
+impl PointRow {
     /// Reads a line of the result.
-    pub(super) fn read(line: &str) -> Result<Row, serde_json::Error> {
+    pub(super) fn from_line(line: &str) -> Result<PointRow, serde_json::Error> {
         serde_json::from_str(line)
     }
 
     /// The cost, where it has a number.
-    pub fn number(&self) -> Option<&Quantity> {
+    pub fn measured_cost(&self) -> Option<&Quantity> {
         self.cost.as_ref().filter(|cost| cost.value.is_some())
     }
 
     /// `measured`; `refused` for a run without a number; `failed` for one that faulted or hung.
     pub fn status(&self) -> &'static str {
-        match (self.number(), &self.text) {
+        match (self.measured_cost(), &self.text) {
             (Some(_), _) => "measured",
             (None, None) => "refused",
             (None, Some(_)) => "failed",

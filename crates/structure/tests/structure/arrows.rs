@@ -90,8 +90,7 @@ impl Functions {
         let caller = &source.modules[caller].path;
         let sees = |home: usize, private: bool| !private || caller.starts_with(&source.modules[home].path);
         let named = self.homes.iter().filter(|((.., name), _)| name == method);
-        let all =
-            named.flat_map(|((of, ..), homes)| homes.iter().map(|(home, private)| (*of, *home, *private)));
+        let all = named.flat_map(|((of, ..), homes)| homes.iter().map(|(home, private)| (*of, *home, *private)));
         let mut seen = all.filter(|(_, home, private)| sees(*home, *private));
         let (of, home, _) = seen.next()?;
         let alone = seen.next().is_none();

@@ -45,13 +45,7 @@ pub struct Claim {
 }
 
 /// The acts in the files `within`, or in all where it is empty, that break a claim: file by file, with the name. An exception that no file needs any more is reported too.
-pub fn broken(
-    source: &Source,
-    arrows: &Arrows,
-    root: &Path,
-    claim: &Claim,
-    within: &[String],
-) -> Vec<String> {
+pub fn broken(source: &Source, arrows: &Arrows, root: &Path, claim: &Claim, within: &[String]) -> Vec<String> {
     let acts = acts(source, arrows, root, claim.act);
     let acts = acts.iter().filter(|(file, _)| within.is_empty() || is_in(file, within));
     let (allowed, forbidden): (Vec<_>, Vec<_>) = acts.partition(|(file, _)| is_in(file, claim.by));
@@ -62,10 +56,7 @@ pub fn broken(
 
 /// Whether a file is one of these, or in one of these folders.
 fn is_in(file: &str, places: &[impl AsRef<str>]) -> bool {
-    places
-        .iter()
-        .map(AsRef::as_ref)
-        .any(|place: &str| file == place || place.ends_with('/') && file.starts_with(place))
+    places.iter().map(AsRef::as_ref).any(|place: &str| file == place || place.ends_with('/') && file.starts_with(place))
 }
 
 /// Each file below `root` that acts so, with the name that shows it.

@@ -141,7 +141,7 @@ const CLAIMS: &[Claim] = &[
             // Of the width of one core beside another.
             "doctor/src/siblings.rs",
             // Rounds next to a shared one are left out too.
-            "evaluate/src/resolution/ruled.rs",
+            "evaluate/src/resolution/round_ruler.rs",
             // Shared rounds are kept apart until all passes are done.
             "instr/src/experiments/timing.rs",
             // How much of the time it was shared.
@@ -161,11 +161,11 @@ const CLAIMS: &[Claim] = &[
             "measure/src/rounds.rs",
             "doctor/src/siblings.rs",
             // The paper's figures, in raw units.
-            "evaluate/src/reader.rs",
+            "evaluate/src/ensemble_reader.rs",
             "evaluate/src/sampling.rs",
-            "evaluate/src/trimmed.rs",
+            "evaluate/src/trimmed_ensemble.rs",
             // Calls that a program counted in place of a time.
-            "marker/src/answered.rs",
+            "marker/src/answered_bench.rs",
             "marker/src/user.rs",
         ],
     },

@@ -19,8 +19,7 @@ fn circles(edges: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> Vec<BTreeSet<PathBuf
         }
         reached
     };
-    let reached: BTreeMap<&PathBuf, BTreeSet<PathBuf>> =
-        edges.keys().map(|node| (node, reach(node))).collect();
+    let reached: BTreeMap<&PathBuf, BTreeSet<PathBuf>> = edges.keys().map(|node| (node, reach(node))).collect();
     let back = |from: &PathBuf, to: &PathBuf| reached.get(to).is_some_and(|set| set.contains(from));
     let groups: BTreeSet<BTreeSet<PathBuf>> = reached
         .iter()
@@ -63,10 +62,7 @@ fn lines(arrows: &Arrows, group: &BTreeSet<PathBuf>, node: &dyn Fn(&Path) -> Opt
 pub fn circles_of_files(arrows: &Arrows) -> Vec<String> {
     let node = |file: &Path| Some(file.to_path_buf());
     let groups = circles(&edges(arrows, &node));
-    groups
-        .iter()
-        .map(|group| format!("a circle of {} files\n{}", group.len(), lines(arrows, group, &node)))
-        .collect()
+    groups.iter().map(|group| format!("a circle of {} files\n{}", group.len(), lines(arrows, group, &node))).collect()
 }
 
 /// Every circle of rooms below `root`: folders, and files beside them, of one folder that use each other in a loop.

@@ -9,10 +9,7 @@ use std::path::Path;
 /// A crate of these files, `lib.rs` among them.
 fn source(files: &[(&str, &str)]) -> Source {
     let read = |file: &Path| {
-        files
-            .iter()
-            .find(|(name, _)| Path::new("src").join(name) == file)
-            .map(|(_, text)| (*text).to_string())
+        files.iter().find(|(name, _)| Path::new("src").join(name) == file).map(|(_, text)| (*text).to_string())
     };
     let mut source = Source::default();
     source.read("planted", Path::new("src/lib.rs"), &read);
@@ -60,8 +57,7 @@ fn a_longer_circle_is_one() {
 
 #[test]
 fn a_way_in_one_direction_is_no_circle() {
-    let arrows =
-        planted(&[("lib.rs", TWO), ("a.rs", "use crate::b::B; pub struct A(B);"), ("b.rs", "pub struct B;")]);
+    let arrows = planted(&[("lib.rs", TWO), ("a.rs", "use crate::b::B; pub struct A(B);"), ("b.rs", "pub struct B;")]);
     assert_eq!(names(&arrows, "a.rs", "b.rs"), ["B"]);
     assert!(circles_of_files(&arrows).is_empty());
 }
@@ -76,11 +72,8 @@ fn a_parent_and_a_child_that_use_each_other_are_a_circle() {
     ]);
     assert_eq!(circles_of_files(&circle).len(), 1);
     // One that only declares its child and hands its name on uses nothing of it.
-    let face = planted(&[
-        ("lib.rs", "mod room;"),
-        ("room/mod.rs", "mod child; pub use child::of; pub struct Shared;"),
-        child,
-    ]);
+    let face =
+        planted(&[("lib.rs", "mod room;"), ("room/mod.rs", "mod child; pub use child::of; pub struct Shared;"), child]);
     assert!(circles_of_files(&face).is_empty());
 }
 
@@ -103,10 +96,7 @@ fn a_method_apart_from_its_type_is_an_arrow_to_its_file() {
     let arrows = planted(&[
         ("lib.rs", "mod a; mod b; mod c;"),
         ("a.rs", "pub struct A;"),
-        (
-            "b.rs",
-            "use crate::a::A; impl A { pub fn apart(&self) {} fn hidden(&self) {} pub fn new() -> A { A } }",
-        ),
+        ("b.rs", "use crate::a::A; impl A { pub fn apart(&self) {} fn hidden(&self) {} pub fn new() -> A { A } }"),
         ("c.rs", "use crate::a::A; pub fn f(a: &A) { a.apart(); a.hidden(); let _ = A::new(); }"),
     ]);
     assert_eq!(names(&arrows, "c.rs", "b.rs"), ["A", "apart"]);

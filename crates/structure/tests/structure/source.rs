@@ -118,8 +118,7 @@ impl Source {
             Some((_, items)) => (self.modules[parent].file.clone(), items.clone()),
             None => {
                 let candidates = [place.folder.join(format!("{name}.rs")), folder.join("mod.rs")];
-                let found =
-                    candidates.into_iter().find_map(|file| (place.read)(&file).map(|text| (file, text)));
+                let found = candidates.into_iter().find_map(|file| (place.read)(&file).map(|text| (file, text)));
                 let (file, text) = found.unwrap_or_else(|| panic!("module {} has no file", path.join("::")));
                 let items = parse(&file, &text);
                 (file, items)
@@ -143,8 +142,7 @@ fn parse(file: &Path, text: &str) -> Vec<syn::Item> {
 
 fn is_test(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg")
-            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
     })
 }
 

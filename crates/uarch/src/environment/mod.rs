@@ -2,64 +2,68 @@
 //!
 //! It reads the numbers of other tests, and what other work did while they ran.
 
-mod numbers;
-mod other_work;
+mod background_activity;
+mod number_rows;
 mod row;
 
-use super::known::Known;
+use super::earlier_result::EarlierResult;
 use super::record::UarchRecord;
-use super::surroundings::Surroundings;
-use super::test::{Look, Part, Test};
-use super::verdict::{Kind, Verdict};
+use super::reported_machine::ReportedMachine;
+use super::spec::{Experiment, TestSpec, TestedPart};
+use super::verdict::{TestVerdict, VerdictKind};
+pub(super) use background_activity::BackgroundActivity;
+use background_activity::{busy_sibling_row, disturbed_rounds_row, quota_row, stolen_time_row};
 use cyclescope_core::unit::Unit;
-use numbers::{contradiction, huge_pages, page_walk};
-pub(super) use other_work::Course;
-use other_work::{disturbed, quota, sibling, stolen};
-use row::Row;
+use number_rows::{contradiction_row, huge_pages_row, page_walk_row};
+use row::EnvironmentRow;
 
-pub(super) const TEST: Test = Test {
+pub(super) const TEST: TestSpec = TestSpec {
     name: "environment",
     about: "what this guest or container gets of the machine, and what CPUID and the kernel tell of it",
-    definition: numbers::DEFINITION,
+    definition: number_rows::DEFINITION,
     source: "R. Bhargava et al., Accelerating Two-Dimensional Page Walks for Virtualized Systems (2008); proc_stat(5), steal",
-    part: Part::Environment,
-    look: Look::Environment { reads: &["data_caches", "data_tlb", "huge_pages"] },
+    part: TestedPart::Environment,
+    experiment: Experiment::Environment { reads: &["data_caches", "data_tlb", "huge_pages"] },
 };
 
 /// All of its records.
-pub(super) fn environment(surroundings: &Surroundings, known: &[Known], course: &Course) -> Vec<UarchRecord> {
-    let mut rows = vec![model(surroundings)];
-    rows.extend(known.iter().filter_map(contradiction));
-    rows.extend([page_walk(surroundings, known), huge_pages(surroundings, known)]);
+pub(super) fn environment_records(
+    surroundings: &ReportedMachine,
+    known: &[EarlierResult],
+    course: &BackgroundActivity,
+) -> Vec<UarchRecord> {
+    let mut rows = vec![model_row(surroundings)];
+    rows.extend(known.iter().filter_map(contradiction_row));
+    rows.extend([page_walk_row(surroundings, known), huge_pages_row(surroundings, known)]);
     rows.extend([
-        sibling(surroundings, course),
-        disturbed(course),
-        stolen(course),
-        quota(surroundings, course),
+        busy_sibling_row(surroundings, course),
+        disturbed_rounds_row(course),
+        stolen_time_row(course),
+        quota_row(surroundings, course),
     ]);
-    let record = |row: Row| {
-        let Row { name, definition, verdict, unit, told, cpuid } = row;
+    let record = |row: EnvironmentRow| {
+        let EnvironmentRow { name, definition, verdict, unit, note: told, cpuid } = row;
         let record = UarchRecord::new(&TEST, format!("{}.{name}", TEST.name), verdict, unit);
         UarchRecord { definition, told, cpuid, ..record }
     };
     rows.into_iter().map(record).collect()
 }
 
-fn model(surroundings: &Surroundings) -> Row {
-    let Surroundings { model, design, .. } = surroundings;
+fn model_row(surroundings: &ReportedMachine) -> EnvironmentRow {
+    let ReportedMachine { model, design, .. } = surroundings;
     let (verdict, name) = match (design.known(), design.why()) {
         (Some(name), _) => {
-            (Verdict::new(Kind::None, "no feature contradicts the model that CPUID shows"), Some(name))
+            (TestVerdict::new(VerdictKind::None, "no feature contradicts the model that CPUID shows"), Some(name))
         }
-        (None, why) => (Verdict::new(Kind::Unclear, why.unwrap_or("CPUID shows no model")), None),
+        (None, why) => (TestVerdict::new(VerdictKind::Unclear, why.unwrap_or("CPUID shows no model")), None),
     };
     let name = name.map_or(String::new(), |name| format!(", {name}"));
-    Row {
+    EnvironmentRow {
         name: "model".to_string(),
         definition: "whether CPUID shows features that the model which it shows never had",
         verdict,
         unit: Unit::Count,
-        told: Some(format!("CPUID: {model}{name}")),
+        note: Some(format!("CPUID: {model}{name}")),
         cpuid: None,
     }
 }
@@ -67,22 +71,22 @@ fn model(surroundings: &Surroundings) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conditions::{Conditions, Counted};
+    use crate::conditions::{KernelCounts, RunConditions};
     use cyclescope_core::machine::fact::Fact;
     use cyclescope_core::statistics::Interval;
     use cyclescope_measure::result::record::Quantity;
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    fn known(what: &str, number: Option<[f64; 3]>, cpuid: Option<u64>) -> Known {
+    fn known(what: &str, number: Option<[f64; 3]>, cpuid: Option<u64>) -> EarlierResult {
         let size = number.map(|[low, value, high]| Interval { value, low, high });
-        let verdict = if size.is_some() { Kind::Found } else { Kind::Unclear };
+        let verdict = if size.is_some() { VerdictKind::Found } else { VerdictKind::Unclear };
         let value = size.map_or(Quantity::refused(Unit::Bytes), |size| Quantity::new(size, Unit::Bytes));
-        Known { what: what.to_string(), verdict, value, why: "no two programs agree".to_string(), cpuid }
+        EarlierResult { what: what.to_string(), verdict, value, why: "no two programs agree".to_string(), cpuid }
     }
 
-    fn guest(hypervisor: Option<&str>) -> Surroundings {
-        Surroundings {
+    fn guest(hypervisor: Option<&str>) -> ReportedMachine {
+        ReportedMachine {
             places: Vec::new(),
             others: Vec::new(),
             numbers: BTreeMap::new(),
@@ -96,20 +100,20 @@ mod tests {
         }
     }
 
-    fn rows(surroundings: &Surroundings, known: &[Known]) -> BTreeMap<String, UarchRecord> {
-        beside(surroundings, known, &Conditions::default(), None)
+    fn rows(surroundings: &ReportedMachine, known: &[EarlierResult]) -> BTreeMap<String, UarchRecord> {
+        beside(surroundings, known, &RunConditions::default(), None)
     }
 
     /// The rows beside such work of others, on a core of this width.
     fn beside(
-        surroundings: &Surroundings,
-        known: &[Known],
-        conditions: &Conditions,
+        surroundings: &ReportedMachine,
+        known: &[EarlierResult],
+        conditions: &RunConditions,
         width: Option<f64>,
     ) -> BTreeMap<String, UarchRecord> {
-        let counted = [0; 2].map(|cpu| Counted::now(cpu).expect("it has no errors"));
-        let course = Course { conditions, width, counted, time: Duration::from_secs(1) };
-        let records = environment(surroundings, known, &course);
+        let counted = [0; 2].map(|cpu| KernelCounts::read_now(cpu).expect("it has no errors"));
+        let course = BackgroundActivity { conditions, width, counted, time: Duration::from_secs(1) };
+        let records = environment_records(surroundings, known, &course);
         records.into_iter().map(|record| (record.what.clone(), record)).collect()
     }
 
@@ -124,10 +128,10 @@ mod tests {
         ];
         let rows = rows(&guest(None), &known);
         let share = &rows["environment.data_caches.3.size"];
-        assert_eq!((share.verdict, share.why.as_str()), (Kind::Found, "1.5 % of what CPUID says"));
+        assert_eq!((share.verdict, share.why.as_str()), (VerdictKind::Found, "1.5 % of what CPUID says"));
         assert_eq!((share.value.value, share.cpuid), (Some(7.2e6), Some(480_000_000)));
         let without = &rows["environment.data_tlb.2.size"];
-        assert_eq!((without.verdict, without.cpuid), (Kind::Unclear, Some(128)));
+        assert_eq!((without.verdict, without.cpuid), (VerdictKind::Unclear, Some(128)));
         let same = ["data_caches.1.size", "data_caches.2.size", "rob"];
         assert!(same.iter().all(|key| !rows.contains_key(&format!("environment.{key}"))), "{rows:?}");
     }
@@ -146,7 +150,7 @@ mod tests {
         assert!(why(11.0, 2e6).contains("may split them"));
         assert_eq!(why(49.5, 262_144.0), "they save so much", "a part is where lines lie in a small cache");
         let few = rows(&guest(Some("KVM")), std::slice::from_ref(&walk));
-        assert_eq!(few["environment.page_walk"].verdict, Kind::Unclear, "no second level was passed");
+        assert_eq!(few["environment.page_walk"].verdict, VerdictKind::Unclear, "no second level was passed");
         let rows = rows(&guest(Some("KVM")), &[walk, translations]);
         let page_walk = &rows["environment.page_walk"];
         assert!(page_walk.why.contains("hypervisor") && page_walk.value.value == Some(55.0));
@@ -157,29 +161,27 @@ mod tests {
     #[test]
     fn what_is_not_known_has_no_number() {
         let rows = rows(&guest(None), &[]);
-        assert_eq!(rows["environment.model"].verdict, Kind::Unclear);
+        assert_eq!(rows["environment.model"].verdict, VerdictKind::Unclear);
         assert_eq!(rows["environment.model"].told.as_deref(), Some("CPUID: family 6, model 167"));
         for name in ["busy_sibling", "disturbed_rounds", "page_walk"] {
             let row = &rows[&format!("environment.{name}")];
-            assert_eq!((row.verdict, row.value.value), (Kind::Unclear, None), "{row:?}");
+            assert_eq!((row.verdict, row.value.value), (VerdictKind::Unclear, None), "{row:?}");
         }
         let quota = &rows["environment.quota"];
-        assert_eq!((quota.verdict, &quota.told), (Kind::None, &None));
+        assert_eq!((quota.verdict, &quota.told), (VerdictKind::None, &None));
     }
     /// The row of a sibling that used the core in so many of 400 layouts.
     fn busy(layouts: usize, width: Option<f64>) -> UarchRecord {
         let widths = [vec![4.8; 400 - layouts], vec![2.4; layouts]].concat();
-        let conditions = Conditions::showing(&widths, [4800, 4800]);
-        beside(&guest(None), &[], &conditions, width)
-            .remove("environment.busy_sibling")
-            .expect("it has a row")
+        let conditions = RunConditions::showing(&widths, [4800, 4800]);
+        beside(&guest(None), &[], &conditions, width).remove("environment.busy_sibling").expect("it has a row")
     }
 
     #[test]
     fn a_few_narrow_layouts_are_noise_and_many_are_a_sibling() {
         let [few, many] = [4, 100].map(|layouts| busy(layouts, Some(4.8)));
-        assert_eq!((few.verdict, few.value.value), (Kind::None, None), "{}", few.why);
-        assert_eq!((many.verdict, many.value.value), (Kind::Found, Some(0.25)), "{}", many.why);
+        assert_eq!((few.verdict, few.value.value), (VerdictKind::None, None), "{}", few.why);
+        assert_eq!((many.verdict, many.value.value), (VerdictKind::Found, Some(0.25)), "{}", many.why);
     }
 
     #[test]
@@ -192,7 +194,7 @@ mod tests {
     #[test]
     fn a_share_is_known_as_well_as_chance_lets_it() {
         let edges = |rounds, of: fn(&UarchRecord) -> Option<f64>| {
-            let conditions = Conditions::showing(&[], rounds);
+            let conditions = RunConditions::showing(&[], rounds);
             of(&beside(&guest(None), &[], &conditions, None)["environment.disturbed_rounds"])
         };
         assert_eq!(edges([600, 600], |record| record.value.low), Some(0.0));

@@ -1,24 +1,24 @@
 //! A line of the environment, and the words that lines have in common.
 
-use crate::verdict::{Kind, Verdict};
+use crate::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
 /// A line of this section.
-pub(super) struct Row {
+pub(super) struct EnvironmentRow {
     pub name: String,
     pub definition: &'static str,
-    pub verdict: Verdict,
+    pub verdict: TestVerdict,
     pub unit: Unit,
-    pub told: Option<String>,
+    pub note: Option<String>,
     pub cpuid: Option<u64>,
 }
 
-pub(super) fn found(value: f64, why: String) -> Verdict {
+pub(super) fn exact_verdict(value: f64, why: String) -> TestVerdict {
     let size = Some(Interval { value, low: value, high: value });
-    Verdict { size, ..Verdict::new(Kind::Found, why) }
+    TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, why) }
 }
 
-pub(super) fn percent(share: f64) -> String {
+pub(super) fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

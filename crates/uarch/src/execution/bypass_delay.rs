@@ -1,13 +1,14 @@
 //! Results that go from one kind of unit to another.
 
-use crate::test::rate::{Contrast, Row, Way};
-use crate::test::text::repeated;
-use crate::test::walk::Steps;
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::StepLoop;
+use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
+use crate::spec::text_loop::repeat_text;
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use iced_x86::CpuidFeature::{self, AVX, AVX512DQ, AVX512F, FMA};
 
 /// No value of which an operation would take longer.
-const BEFORE: &str = "xor eax, eax; xor esi, esi; xor edi, edi; pxor xmm2, xmm2; pxor xmm3, xmm3; pxor xmm6, xmm6; pxor xmm7, xmm7";
+const BEFORE: &str =
+    "xor eax, eax; xor esi, esi; xor edi, edi; pxor xmm2, xmm2; pxor xmm3, xmm3; pxor xmm6, xmm6; pxor xmm7, xmm7";
 
 /// Iterations of the shorter call.
 const ITERATIONS: u64 = 24;
@@ -113,21 +114,25 @@ macro_rules! of {
 }
 
 /// A loop over a text.
-fn crossing(text: &str) -> Steps {
-    Steps { iterations: ITERATIONS, ..repeated(BEFORE, text) }
+fn crossing_loop(text: &str) -> StepLoop {
+    StepLoop { iterations: ITERATIONS, ..repeat_text(BEFORE, text) }
 }
 
 /// A program less another one.
-macro_rules! less {
+macro_rules! with_control {
     ($text:expr, $control:expr) => {
-        Way::less(concat!($text, ", less ", $control), |_| crossing($text), |_| crossing($control))
+        ProgramVariant::with_control(
+            concat!($text, ", less ", $control),
+            |_| crossing_loop($text),
+            |_| crossing_loop($control),
+        )
     };
 }
 
 /// In turns they cross over four times, and in pairs twice. Both programs have the same instructions.
 macro_rules! turns {
     ($one:expr, $other:expr) => {
-        less!(
+        with_control!(
             concat!($one, "; ", $other, "; ", $one, "; ", $other),
             concat!($one, "; ", $one, "; ", $other, "; ", $other)
         )
@@ -135,20 +140,20 @@ macro_rules! turns {
 }
 
 /// One operation in each other register, and back, four times and twice: the moves over are in the cost.
-macro_rules! over {
+macro_rules! crossing_row {
     ($name:literal, $needs:expr, $([$out:literal $there:literal $back:literal $here:literal]),+) => {
-        Row::new(
+        TestRow::new(
             $name,
             1,
             1.0,
             &[$(
-                less!(
+                with_control!(
                     concat!($out, "; ", $there, "; ", $back, "; ", $here, "; ", $out, "; ", $there, "; ", $back, "; ", $here),
                     concat!($out, "; ", $there, "; ", $there, "; ", $back, "; ", $here, "; ", $here)
                 )
             ),+],
         )
-        .needing($needs)
+        .requiring($needs)
     };
 }
 
@@ -157,7 +162,7 @@ macro_rules! rows {
     ([$($one:ident $other:ident),+ $(,)?] [fma $($fused:ident),+] $($more:expr),+ $(,)?) => {
         &[
             $(
-                Row::new(
+                TestRow::new(
                     concat!(stringify!($one), "_and_", stringify!($other)),
                     1,
                     1.0,
@@ -165,7 +170,7 @@ macro_rules! rows {
                 ),
             )+
             $(
-                Row::new(
+                TestRow::new(
                     concat!(stringify!($fused), "_and_fma"),
                     1,
                     1.0,
@@ -174,7 +179,7 @@ macro_rules! rows {
                         turns!(of!($fused vex_other), of!(fma vex_other)),
                     ],
                 )
-                .needing(&[AVX, FMA]),
+                .requiring(&[AVX, FMA]),
             )+
             $($more),+
         ]
@@ -183,13 +188,13 @@ macro_rules! rows {
 
 const NONE: &[CpuidFeature] = &[];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "bypass_delay",
     about: "what a result costs that goes to a unit of another kind, and back",
     definition: "core cycles by which a chain takes longer that crosses over once more and back; how much of it is in each direction is not known, and an operation that is faster behind its like counts too; between general registers, vectors and masks the moves are part of it",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Execution,
-    look: Look::Contrast(Contrast {
+    part: TestedPart::Execution,
+    experiment: Experiment::Contrast(ContrastSpec {
         rows: rows! {
             [
                 integer_add integer_logic,
@@ -230,69 +235,67 @@ pub(crate) const TEST: Test = Test {
                 float_add float_multiply,
             ]
             [fma integer_add, integer_logic, shuffle, float_logic, float_add, float_multiply]
-            over!(
+            crossing_row!(
                 "general_and_integer_vector", NONE,
                 ["movq xmm2, rax" "paddd xmm2, xmm6" "movq rax, xmm2" "add rax, rdi"],
                 ["movd xmm3, esi" "psubw xmm3, xmm7" "movd esi, xmm3" "or esi, edi"]
             ),
-            over!(
+            crossing_row!(
                 "general_and_float_vector", NONE,
                 ["movq xmm2, rax" "addps xmm2, xmm6" "movq rax, xmm2" "add rax, rdi"],
                 ["movd xmm3, esi" "subpd xmm3, xmm7" "movd esi, xmm3" "or esi, edi"]
             ),
-            over!(
+            crossing_row!(
                 "general_and_mask", &[AVX512F],
                 ["kmovw k1, eax" "knotw k1, k1" "kmovw eax, k1" "add eax, edi"],
                 ["kmovw k2, esi" "knotw k2, k2" "kmovw esi, k2" "or esi, edi"]
             ),
-            over!(
+            crossing_row!(
                 "mask_and_vector", &[AVX512F, AVX512DQ],
                 ["vpmovm2d zmm2, k1" "vpaddd zmm2, zmm2, zmm6" "vpmovd2m k1, zmm2" "knotw k1, k1"],
                 ["vpmovm2q zmm3, k2" "vpsubd zmm3, zmm3, zmm7" "vpmovq2m k2, zmm3" "knotw k2, k2"]
             ),
-            Row::new(
+            TestRow::new(
                 "float_load_and_integer_add",
                 1,
                 1.0,
                 &[
-                    less!("movaps xmm2, [r14 + rax]; paddd xmm2, xmm6; movq rax, xmm2; and eax, r12d", "movdqa xmm2, [r14 + rax]; paddd xmm2, xmm6; movq rax, xmm2; and eax, r12d"),
-                    less!("movups xmm3, [r14 + rsi]; psubw xmm3, xmm7; movd esi, xmm3; and esi, r12d", "movdqu xmm3, [r14 + rsi]; psubw xmm3, xmm7; movd esi, xmm3; and esi, r12d"),
+                    with_control!("movaps xmm2, [r14 + rax]; paddd xmm2, xmm6; movq rax, xmm2; and eax, r12d", "movdqa xmm2, [r14 + rax]; paddd xmm2, xmm6; movq rax, xmm2; and eax, r12d"),
+                    with_control!("movups xmm3, [r14 + rsi]; psubw xmm3, xmm7; movd esi, xmm3; and esi, r12d", "movdqu xmm3, [r14 + rsi]; psubw xmm3, xmm7; movd esi, xmm3; and esi, r12d"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "integer_load_and_float_add",
                 1,
                 1.0,
                 &[
-                    less!("movdqa xmm2, [r14 + rax]; addps xmm2, xmm6; movq rax, xmm2; and eax, r12d", "movaps xmm2, [r14 + rax]; addps xmm2, xmm6; movq rax, xmm2; and eax, r12d"),
-                    less!("movdqu xmm3, [r14 + rsi]; subpd xmm3, xmm7; movd esi, xmm3; and esi, r12d", "movups xmm3, [r14 + rsi]; subpd xmm3, xmm7; movd esi, xmm3; and esi, r12d"),
+                    with_control!("movdqa xmm2, [r14 + rax]; addps xmm2, xmm6; movq rax, xmm2; and eax, r12d", "movaps xmm2, [r14 + rax]; addps xmm2, xmm6; movq rax, xmm2; and eax, r12d"),
+                    with_control!("movdqu xmm3, [r14 + rsi]; subpd xmm3, xmm7; movd esi, xmm3; and esi, r12d", "movups xmm3, [r14 + rsi]; subpd xmm3, xmm7; movd esi, xmm3; and esi, r12d"),
                 ],
             ),
         },
-        apart: 0.25,
-        apart_share: 0.1,
+        tolerance: 0.25,
+        tolerance_share: 0.1,
     }),
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iced_x86::{
-        Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register,
-    };
+    use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
     use std::collections::BTreeSet;
 
     /// Programs differ in the order of their instructions alone, but of loads, which are of another kind.
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in TEST.rows().iter().filter(|row| !row.name.contains("_load_and_")) {
-            for way in row.ways {
-                let decoded = |steps: Steps| -> Vec<String> {
+            for way in row.variants {
+                let decoded = |steps: StepLoop| -> Vec<String> {
                     let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
                     all.into_iter().map(|one| one.to_string()).collect()
                 };
                 let [mut turns, mut pairs] =
-                    [(way.walk.program)(1), way.walk.without.expect("it has a control")(1)].map(decoded);
+                    [(way.family.program)(1), way.family.control.expect("it has a control")(1)].map(decoded);
                 assert_ne!(turns, pairs, "{}", row.name);
                 turns.sort();
                 pairs.sort();
@@ -314,12 +317,11 @@ mod tests {
     fn every_value_that_an_operation_reads_is_zero_at_first() {
         let mut factory = InstructionInfoFactory::new();
         for row in TEST.rows() {
-            for way in row.ways {
-                let steps = (way.walk.program)(1);
+            for way in row.variants {
+                let steps = (way.family.program)(1);
                 let decode = |code| Decoder::new(64, code, DecoderOptions::NONE).into_iter();
                 let zeroes = |one: &Instruction| {
-                    matches!(one.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor)
-                        && one.op0_register() == one.op1_register()
+                    matches!(one.mnemonic(), Mnemonic::Xor | Mnemonic::Pxor) && one.op0_register() == one.op1_register()
                 };
                 let zeroed = decode(&steps.init).filter(zeroes).map(|one| one.op0_register().full_register());
                 let mut written: BTreeSet<Register> = zeroed.collect();
@@ -329,7 +331,7 @@ mod tests {
                         let register = register.full_register();
                         let reads = matches!(access, OpAccess::Read | OpAccess::ReadWrite);
                         let own = !known(register) && !written.contains(&register);
-                        assert!(!(reads && own), "{}, {}: {one} reads {register:?}", row.name, way.walk.name);
+                        assert!(!(reads && own), "{}, {}: {one} reads {register:?}", row.name, way.family.name);
                     }
                     written.extend(used.iter().map(|used| used.register().full_register()));
                 }

@@ -3,7 +3,7 @@
 pub(super) mod bypass_delay;
 pub(super) mod copies_in_flight;
 pub(super) mod dependency_breaking;
-pub(super) mod eliminated;
+pub(super) mod eliminated_instructions;
 pub(super) mod macro_fusion;
 pub(super) mod mixed_throughput;
 pub(super) mod move_elimination;

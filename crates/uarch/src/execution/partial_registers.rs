@@ -1,100 +1,100 @@
 //! Registers that were written in part, and flags.
 
-use crate::test::rate::{Contrast, Row, Way};
-use crate::test::text::{repeated, way};
-use crate::test::{Look, Part, Test};
+use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
+use crate::spec::text_loop::{repeat_text, variant};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "partial_registers",
     about: "what it costs to read a register, or flags, of which a part was written last",
     definition: "core cycles by which a chain takes longer than one that writes the whole",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Execution,
-    look: Look::Contrast(Contrast {
+    part: TestedPart::Execution,
+    experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            Row::new(
+            TestRow::new(
                 "low_8_bits",
                 1,
                 1.0,
                 &[
-                    way!("add al, cl; imul eax, edi", less "add eax, ecx; imul eax, edi"),
-                    way!("sub bl, dl; imul ebx, edi", less "sub ebx, edx; imul ebx, edi"),
+                    variant!("add al, cl; imul eax, edi", less "add eax, ecx; imul eax, edi"),
+                    variant!("sub bl, dl; imul ebx, edi", less "sub ebx, edx; imul ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "high_8_bits",
                 1,
                 1.0,
                 &[
-                    way!("add ah, cl; imul eax, edi", less "add eax, ecx; imul eax, edi"),
-                    way!("sub bh, dl; imul ebx, edi", less "sub ebx, edx; imul ebx, edi"),
+                    variant!("add ah, cl; imul eax, edi", less "add eax, ecx; imul eax, edi"),
+                    variant!("sub bh, dl; imul ebx, edi", less "sub ebx, edx; imul ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "16_bits",
                 1,
                 1.0,
                 &[
-                    way!("add ax, cx; imul eax, edi", less "add eax, ecx; imul eax, edi"),
-                    way!("sub bx, dx; imul ebx, edi", less "sub ebx, edx; imul ebx, edi"),
+                    variant!("add ax, cx; imul eax, edi", less "add eax, ecx; imul eax, edi"),
+                    variant!("sub bx, dx; imul ebx, edi", less "sub ebx, edx; imul ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "carry_kept",
                 1,
                 1.0,
                 &[
-                    way!("inc eax; adc eax, edi", less "add eax, 1; adc eax, edi"),
-                    way!("dec ebx; sbb ebx, edi", less "sub ebx, 1; sbb ebx, edi"),
+                    variant!("inc eax; adc eax, edi", less "add eax, 1; adc eax, edi"),
+                    variant!("dec ebx; sbb ebx, edi", less "sub ebx, 1; sbb ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "carry_and_zero",
                 1,
                 1.0,
                 &[
-                    way!("inc eax; cmovbe eax, edi", less "add eax, 1; cmovbe eax, edi"),
-                    way!("dec ebx; cmova ebx, edi", less "sub ebx, 1; cmova ebx, edi"),
+                    variant!("inc eax; cmovbe eax, edi", less "add eax, 1; cmovbe eax, edi"),
+                    variant!("dec ebx; cmova ebx, edi", less "sub ebx, 1; cmova ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "carry_changed",
                 1,
                 1.0,
                 &[
-                    way!("bt eax, 3; cmovbe eax, edi", less "cmp eax, 3; cmovbe eax, edi"),
-                    way!("bt ebx, 5; cmova ebx, edi", less "cmp ebx, 5; cmova ebx, edi"),
+                    variant!("bt eax, 3; cmovbe eax, edi", less "cmp eax, 3; cmovbe eax, edi"),
+                    variant!("bt ebx, 5; cmova ebx, edi", less "cmp ebx, 5; cmova ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "low_8_bits_moved",
                 1,
                 1.0,
                 &[
-                    way!("mov al, cl; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
-                    way!("mov bl, dl; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
+                    variant!("mov al, cl; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
+                    variant!("mov bl, dl; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "high_8_bits_moved",
                 1,
                 1.0,
                 &[
-                    way!("mov ah, cl; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
-                    way!("mov bh, dl; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
+                    variant!("mov ah, cl; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
+                    variant!("mov bh, dl; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "16_bits_moved",
                 1,
                 1.0,
                 &[
-                    way!("mov ax, cx; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
-                    way!("mov bx, dx; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
+                    variant!("mov ax, cx; imul eax, edi", less "mov eax, ecx; imul eax, edi"),
+                    variant!("mov bx, dx; imul ebx, edi", less "mov ebx, edx; imul ebx, edi"),
                 ],
             ),
         ],
-        apart: 0.3,
-        apart_share: 0.1,
+        tolerance: 0.3,
+        tolerance_share: 0.1,
     }),
 };

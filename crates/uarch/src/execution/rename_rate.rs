@@ -1,9 +1,9 @@
 //! Instructions that renaming may do by itself, by how many of them go through the core in a cycle.
 
-use crate::test::moves::in_pages;
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{Steps, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::loop_in_pages;
+use crate::spec::program_family::{StepLoop, assemble};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
@@ -11,8 +11,8 @@ use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 const NUMBER: usize = 240;
 
 /// A loop over a text of so many instructions.
-fn looped(instructions: usize, text: &str) -> Steps {
-    in_pages(code(text).repeat(NUMBER / instructions), NUMBER / instructions, 1)
+fn loop_text(instructions: usize, text: &str) -> StepLoop {
+    loop_in_pages(assemble(text).repeat(NUMBER / instructions), NUMBER / instructions, 1)
 }
 
 /// Two programs of so many instructions each, which do so many of what is asked, where the CPU has these features.
@@ -24,26 +24,26 @@ macro_rules! row {
         row!($name, $number, $number as f64, $one, $other, $needs)
     };
     ($name:literal, $number:literal, $each:expr, $one:literal, $other:literal, $needs:expr) => {
-        Row::new(
+        TestRow::new(
             $name,
             $number,
             $each,
             &[
-                Way::plain($one, |instructions| looped(instructions, $one)),
-                Way::plain($other, |instructions| looped(instructions, $other)),
+                ProgramVariant::new($one, |instructions| loop_text(instructions, $one)),
+                ProgramVariant::new($other, |instructions| loop_text(instructions, $other)),
             ],
         )
-        .needing($needs)
+        .requiring($needs)
     };
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "rename_rate",
     about: "how many moves, zeros, ones, no-operations and loads of what was stored the core does in a cycle",
     definition: "instructions in a core cycle (of what goes through memory loads, or pairs of a store and a load), where none waits for another; beside those that renaming may do without executing them, the same of two registers, which are executed",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Execution,
-    look: Look::Rates(Rates {
+    part: TestedPart::Execution,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
             row!(
                 "no_operation",
@@ -189,9 +189,9 @@ pub(crate) const TEST: Test = Test {
             ),
         ],
         unit: Unit::PerCycle,
-        bytes: 0,
-        apart: 0.05,
-        alone: false,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

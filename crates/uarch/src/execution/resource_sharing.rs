@@ -1,10 +1,10 @@
 //! What another CPU shares with the measured one.
 
-use crate::test::moves::in_pages;
-use crate::test::sharing::{Sharing, Work};
-use crate::test::text::repeated;
-use crate::test::walk::{Steps, Walk, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::loop_in_pages;
+use crate::spec::program_family::{ProgramFamily, StepLoop, assemble};
+use crate::spec::sharing::{SharedWork, SharingSpec};
+use crate::spec::text_loop::repeat_text;
+use crate::spec::{Experiment, TestSpec, TestedPart};
 
 /// Pages that are read in turn: more than a first cache holds, less than a second one.
 const PAGES: u64 = 64;
@@ -14,30 +14,30 @@ const LOADS: usize = 32;
 /// Work of two texts, of which the other CPU runs the first.
 macro_rules! work {
     ($name:literal, $one:literal, $other:literal) => {
-        Work {
+        SharedWork {
             name: $name,
-            ways: [
-                Walk { name: "one program", program: |_| repeated("", $one), without: None },
-                Walk { name: "another", program: |_| repeated("", $other), without: None },
+            programs: [
+                ProgramFamily { name: "one program", program: |_| repeat_text("", $one), control: None },
+                ProgramFamily { name: "another", program: |_| repeat_text("", $other), control: None },
             ],
-            beside: $one,
+            background_load: $one,
         }
     };
 }
 
 /// Reads through the pages over and over. Each load is `bytes` behind the last one.
-fn through(bytes: usize) -> Steps {
+fn read_through(bytes: usize) -> StepLoop {
     let text = format!("and r12d, {}; mov rax, [r14 + r12]; add r12d, {bytes}", PAGES * 4096 - 1);
-    Steps { init: code("xor r12d, r12d"), ..in_pages(code(&text).repeat(LOADS), LOADS, PAGES) }
+    StepLoop { init: assemble("xor r12d, r12d"), ..loop_in_pages(assemble(&text).repeat(LOADS), LOADS, PAGES) }
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "resource_sharing",
     about: "what this CPU shares with another one: how much longer work takes beside the same work",
     definition: "the core cycles that work takes while another CPU does the same, for each that it takes while that one executes PAUSE; of the CPU that slows additions most, of the nearest three",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
-    part: Part::Environment,
-    look: Look::Sharing(Sharing {
+    part: TestedPart::Environment,
+    experiment: Experiment::Sharing(SharingSpec {
         rows: &[
             work!(
                 "alu",
@@ -65,21 +65,21 @@ pub(crate) const TEST: Test = Test {
                 "mov [r14], rax; mov [r14 + 8], rax; mov [r14 + 16], rax; mov [r14 + 24], rax",
                 "mov [r14 + 64], rcx; mov [r14 + 72], rcx; mov [r14 + 80], rcx; mov [r14 + 88], rcx"
             ),
-            Work {
+            SharedWork {
                 name: "second_cache",
-                ways: [
-                    Walk { name: "each line", program: |_| through(64), without: None },
-                    Walk { name: "every third line", program: |_| through(192), without: None },
+                programs: [
+                    ProgramFamily { name: "each line", program: |_| read_through(64), control: None },
+                    ProgramFamily { name: "every third line", program: |_| read_through(192), control: None },
                 ],
-                beside: "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, 64",
+                background_load: "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, 64",
             },
         ],
-        idle: "pause",
-        beside: "the same work",
-        memory: None,
+        idle_load: "pause",
+        load_description: "the same work",
+        load_memory: None,
         // What adds, and the multiplier, are busy in each cycle.
-        proves: &["alu", "multiply"],
-        apart: 0.15,
+        sibling_proofs: &["alu", "multiply"],
+        tolerance_share: 0.15,
         structures: &[
             "rob",
             "int_registers",
@@ -89,8 +89,8 @@ pub(crate) const TEST: Test = Test {
             "integer_scheduler",
             "load_scheduler",
         ],
-        left: "the share of the entries it has alone that is left beside work that fills it on another CPU of the same core",
+        structure_definition: "the share of the entries it has alone that is left beside work that fills it on another CPU of the same core",
         // Behind each pair of roots waits a part of each kind.
-        full: "sqrtsd xmm0, xmm0; sqrtsd xmm0, xmm0; mov rax, [r14]; mov [r14 + 8], rbx; lea rcx, [rdx + 1]; mov rsi, [r14 + 16]; mov [r14 + 24], rbx; lea rdi, [rdx + 2]; mov r8, [r14 + 32]; mov [r14 + 40], rbx; lea r9, [rdx + 3]; mov r10, [r14 + 48]; mov [r14 + 56], rbx; lea r11, [rdx + 4]; movq rax, xmm0; and eax, 63; mov rsi, [r14 + rax]; add rsi, rcx",
+        filling_load: "sqrtsd xmm0, xmm0; sqrtsd xmm0, xmm0; mov rax, [r14]; mov [r14 + 8], rbx; lea rcx, [rdx + 1]; mov rsi, [r14 + 16]; mov [r14 + 24], rbx; lea rdi, [rdx + 2]; mov r8, [r14 + 32]; mov [r14 + 40], rbx; lea r9, [rdx + 3]; mov r10, [r14 + 48]; mov [r14 + 56], rbx; lea r11, [rdx + 4]; movq rax, xmm0; and eax, 63; mov rsi, [r14 + rax]; add rsi, rcx",
     }),
 };

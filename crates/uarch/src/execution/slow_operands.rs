@@ -1,47 +1,50 @@
 //! Operations that take longer with some operands than with others.
 
-use crate::test::rate::{Contrast, Row, Way};
-use crate::test::text::{ITERATIONS_SLOW, repeated};
-use crate::test::walk::Steps;
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::StepLoop;
+use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
+use crate::spec::text_loop::{ITERATIONS_SLOW, repeat_text};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use iced_x86::CpuidFeature::BMI2;
 
 /// A loop over a text, with numbers in R8, R9, RSI, XMM2 and XMM3 that it works with.
-fn with(numbers: [u64; 3], text: &str) -> Steps {
+fn loop_with_numbers(numbers: [u64; 3], text: &str) -> StepLoop {
     let [one, other, by] = numbers;
-    let before =
-        format!("mov r8, {one:#x}; mov r9, {other:#x}; mov rsi, {by:#x}; movq xmm2, r8; movq xmm3, rsi");
-    Steps { iterations: ITERATIONS_SLOW, ..repeated(&before, text) }
+    let before = format!("mov r8, {one:#x}; mov r9, {other:#x}; mov rsi, {by:#x}; movq xmm2, r8; movq xmm3, rsi");
+    StepLoop { iterations: ITERATIONS_SLOW, ..repeat_text(&before, text) }
 }
 
 /// Two programs of numbers that are slow, less the same instructions with numbers that are fast.
 macro_rules! slow {
     ($name:literal, $text:literal, $slow:expr, $fast:expr) => {
-        Row::new($name, 1, 1.0, &slow!($text, $slow, $fast))
+        TestRow::new($name, 1, 1.0, &slow!($text, $slow, $fast))
     };
     ($text:literal, $slow:expr, $fast:expr) => {
         [
-            Way::less(concat!($text, " of one pair"), |_| with($slow[0], $text), |_| with($fast[0], $text)),
-            Way::less(
+            ProgramVariant::with_control(
+                concat!($text, " of one pair"),
+                |_| loop_with_numbers($slow[0], $text),
+                |_| loop_with_numbers($fast[0], $text),
+            ),
+            ProgramVariant::with_control(
                 concat!($text, " of another pair"),
-                |_| with($slow[1], $text),
-                |_| with($fast[1], $text),
+                |_| loop_with_numbers($slow[1], $text),
+                |_| loop_with_numbers($fast[1], $text),
             ),
         ]
     };
 }
 
-const fn of(number: f64) -> u64 {
+const fn double_bits(number: f64) -> u64 {
     number.to_bits()
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "slow_operands",
     about: "what operations cost more with slow operands than with fast ones",
     definition: "core cycles by which an operation takes longer, where none waits for another: of divisions with a large quotient than with one of one bit, of floating point with a result of all bits than with one",
     source: "A. Fog, Instruction tables (2024)",
-    part: Part::Execution,
-    look: Look::Contrast(Contrast {
+    part: TestedPart::Execution,
+    experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
             slow!(
                 "divide_32",
@@ -67,14 +70,14 @@ pub(crate) const TEST: Test = Test {
             slow!(
                 "divide_double",
                 "movaps xmm4, xmm2; divsd xmm4, xmm3",
-                [[of(1.1), 0, of(3.7)], [of(1.7), 0, of(5.3)]],
-                [[of(1.0), 0, of(1.0)], [of(2.0), 0, of(1.0)]]
+                [[double_bits(1.1), 0, double_bits(3.7)], [double_bits(1.7), 0, double_bits(5.3)]],
+                [[double_bits(1.0), 0, double_bits(1.0)], [double_bits(2.0), 0, double_bits(1.0)]]
             ),
             slow!(
                 "square_root_double",
                 "sqrtsd xmm4, xmm2",
-                [[of(1.1), 0, 0], [of(3.7), 0, 0]],
-                [[of(1.0), 0, 0], [of(4.0), 0, 0]]
+                [[double_bits(1.1), 0, 0], [double_bits(3.7), 0, 0]],
+                [[double_bits(1.0), 0, 0], [double_bits(4.0), 0, 0]]
             ),
             slow!(
                 "multiply_64",
@@ -85,10 +88,10 @@ pub(crate) const TEST: Test = Test {
             slow!(
                 "multiply_double",
                 "movaps xmm4, xmm2; mulsd xmm4, xmm3",
-                [[of(1.1), 0, of(3.7)], [of(1.7), 0, of(5.3)]],
-                [[of(1.0), 0, of(1.0)], [of(0.0), 0, of(1.0)]]
+                [[double_bits(1.1), 0, double_bits(3.7)], [double_bits(1.7), 0, double_bits(5.3)]],
+                [[double_bits(1.0), 0, double_bits(1.0)], [double_bits(0.0), 0, double_bits(1.0)]]
             ),
-            Row::new(
+            TestRow::new(
                 "extract_64",
                 1,
                 1.0,
@@ -98,9 +101,9 @@ pub(crate) const TEST: Test = Test {
                     [[0x7234_5678_9abc_def1, 0, 0], [0x1234_5678_9abc_def1, 0, 0]]
                 ),
             )
-            .needing(&[BMI2]),
+            .requiring(&[BMI2]),
         ],
-        apart: 0.3,
-        apart_share: 0.2,
+        tolerance: 0.3,
+        tolerance_share: 0.2,
     }),
 };

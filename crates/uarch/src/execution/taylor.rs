@@ -1,9 +1,9 @@
 //! Sums of a power series.
 
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::text::{ITERATIONS_SLOW, repeated};
-use crate::test::walk::Steps;
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::StepLoop;
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::text_loop::{ITERATIONS_SLOW, repeat_text};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::{AVX, FMA};
 
@@ -13,11 +13,11 @@ const TERMS: usize = 24;
 const FIRST: usize = 2;
 
 /// Each chain's next term: the sum so far times the argument, and a coefficient. `{}` stands for the chain's register.
-fn terms(chains: usize, term: &str) -> Steps {
+fn taylor_loop(chains: usize, term: &str) -> StepLoop {
     let each = |number: usize| term.replace("{}", &format!("xmm{}", FIRST + number % chains));
     let all: Vec<String> = (0..TERMS).map(each).collect();
-    let steps = repeated("pxor xmm0, xmm0; pxor xmm1, xmm1", &all.join("; "));
-    Steps { iterations: ITERATIONS_SLOW, ..steps }
+    let steps = repeat_text("pxor xmm0, xmm0; pxor xmm1, xmm1", &all.join("; "));
+    StepLoop { iterations: ITERATIONS_SLOW, ..steps }
 }
 
 const DOUBLE: &str = "mulsd {}, xmm0; addsd {}, xmm1";
@@ -25,40 +25,40 @@ const PACKED: &str = "mulps {}, xmm0; addps {}, xmm1";
 const FUSED_DOUBLE: &str = "vfmadd213sd {}, xmm0, xmm1";
 const FUSED_PACKED: &str = "vfmadd213ps {}, xmm0, xmm1";
 
-const SEPARATE: &[Way] = &[
-    Way::plain("mulsd and addsd", |chains| terms(chains, DOUBLE)),
-    Way::plain("mulps and addps", |chains| terms(chains, PACKED)),
+const SEPARATE: &[ProgramVariant] = &[
+    ProgramVariant::new("mulsd and addsd", |chains| taylor_loop(chains, DOUBLE)),
+    ProgramVariant::new("mulps and addps", |chains| taylor_loop(chains, PACKED)),
 ];
-const FUSED: &[Way] = &[
-    Way::plain("vfmadd213sd", |chains| terms(chains, FUSED_DOUBLE)).needing(&[AVX, FMA]),
-    Way::plain("vfmadd213ps", |chains| terms(chains, FUSED_PACKED)).needing(&[AVX, FMA]),
+const FUSED: &[ProgramVariant] = &[
+    ProgramVariant::new("vfmadd213sd", |chains| taylor_loop(chains, FUSED_DOUBLE)).requiring(&[AVX, FMA]),
+    ProgramVariant::new("vfmadd213ps", |chains| taylor_loop(chains, FUSED_PACKED)).requiring(&[AVX, FMA]),
 ];
 
-const fn row(name: &'static str, chains: usize, ways: &'static [Way]) -> Row {
-    Row::new(name, chains, TERMS as f64, ways)
+const fn sums_row(name: &'static str, chains: usize, ways: &'static [ProgramVariant]) -> TestRow {
+    TestRow::new(name, chains, TERMS as f64, ways)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "taylor",
     about: "what a term of a power series takes, by how many sums run beside each other",
     definition: "core cycles of a term, a multiplication and an addition, or both at once where the name says so: in one chain their latencies, in many what the units do at once",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
-    part: Part::Execution,
-    look: Look::Rates(Rates {
+    part: TestedPart::Execution,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            row("one_sum", 1, SEPARATE),
-            row("two_sums", 2, SEPARATE),
-            row("four_sums", 4, SEPARATE),
-            row("twelve_sums", 12, SEPARATE),
-            row("one_sum_fma", 1, FUSED),
-            row("two_sums_fma", 2, FUSED),
-            row("four_sums_fma", 4, FUSED),
-            row("twelve_sums_fma", 12, FUSED),
+            sums_row("one_sum", 1, SEPARATE),
+            sums_row("two_sums", 2, SEPARATE),
+            sums_row("four_sums", 4, SEPARATE),
+            sums_row("twelve_sums", 12, SEPARATE),
+            sums_row("one_sum_fma", 1, FUSED),
+            sums_row("two_sums_fma", 2, FUSED),
+            sums_row("four_sums_fma", 4, FUSED),
+            sums_row("twelve_sums_fma", 12, FUSED),
         ],
         unit: Unit::CoreCycles,
-        bytes: 0,
-        apart: 0.05,
-        alone: false,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -1,9 +1,9 @@
 //! Instructions of two encodings, of which one keeps the upper half of a register.
 
-use crate::test::rate::{Contrast, Row, Way};
-use crate::test::text::{ITERATIONS_SLOW, repeated};
-use crate::test::walk::{Steps, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{StepLoop, assemble};
+use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
+use crate::spec::text_loop::{ITERATIONS_SLOW, repeat_text};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use iced_x86::CpuidFeature::AVX;
 
 /// Sets registers to ones, with their upper halves.
@@ -11,41 +11,46 @@ const ONES: &str = "vcmpps ymm2, ymm2, ymm2, 15; vmovaps ymm3, ymm2; vmovaps ymm
 /// Makes the upper halves zero.
 const CLEAN: &str = "vzeroupper";
 
-fn computing(text: &str, clean: bool) -> Steps {
+fn loop_with_upper_halves(text: &str, clean: bool) -> StepLoop {
     let before = if clean { format!("{ONES}; {CLEAN}") } else { ONES.to_string() };
-    Steps { following: code(CLEAN), iterations: ITERATIONS_SLOW, ..repeated(&before, text) }
+    StepLoop { following: assemble(CLEAN), iterations: ITERATIONS_SLOW, ..repeat_text(&before, text) }
 }
 
 /// A text behind dirty upper halves, less the same behind clean ones.
 macro_rules! dirty {
     ($text:literal) => {
-        Way::less($text, |_| computing($text, false), |_| computing($text, true)).needing(&[AVX])
+        ProgramVariant::with_control(
+            $text,
+            |_| loop_with_upper_halves($text, false),
+            |_| loop_with_upper_halves($text, true),
+        )
+        .requiring(&[AVX])
     };
 }
 
 /// A text behind dirty upper halves, less another one behind the same.
 macro_rules! ordered {
     ($text:literal, less $other:literal) => {
-        Way::less(
+        ProgramVariant::with_control(
             concat!($text, ", less ", $other),
-            |_| computing($text, false),
-            |_| computing($other, false),
+            |_| loop_with_upper_halves($text, false),
+            |_| loop_with_upper_halves($other, false),
         )
-        .needing(&[AVX])
+        .requiring(&[AVX])
     };
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "upper_halves",
     about: "what legacy vector instructions cost where upper halves of registers are not zero",
     definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind vzeroupper, or than in the order that the row's name does not have; of `vzeroupper` itself what it costs",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Execution,
-    look: Look::Contrast(Contrast {
+    part: TestedPart::Execution,
+    experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            Row::new("chain", 1, 1.0, &[dirty!("paddd xmm2, xmm6"), dirty!("psubd xmm3, xmm7")]),
-            Row::new("overwritten", 1, 1.0, &[dirty!("cvtdq2ps xmm2, xmm6"), dirty!("cvttps2dq xmm3, xmm7")]),
-            Row::new(
+            TestRow::new("chain", 1, 1.0, &[dirty!("paddd xmm2, xmm6"), dirty!("psubd xmm3, xmm7")]),
+            TestRow::new("overwritten", 1, 1.0, &[dirty!("cvtdq2ps xmm2, xmm6"), dirty!("cvttps2dq xmm3, xmm7")]),
+            TestRow::new(
                 "in_turn_with_vex",
                 1,
                 1.0,
@@ -54,7 +59,7 @@ pub(crate) const TEST: Test = Test {
                     dirty!("psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "before_vzeroupper",
                 1,
                 1.0,
@@ -69,7 +74,7 @@ pub(crate) const TEST: Test = Test {
                     ),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "in_turns_or_pairs",
                 1,
                 1.0,
@@ -84,7 +89,7 @@ pub(crate) const TEST: Test = Test {
                     ),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "vzeroupper",
                 1,
                 1.0,
@@ -100,7 +105,7 @@ pub(crate) const TEST: Test = Test {
                 ],
             ),
         ],
-        apart: 0.2,
-        apart_share: 0.15,
+        tolerance: 0.2,
+        tolerance_share: 0.15,
     }),
 };

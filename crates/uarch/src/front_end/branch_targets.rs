@@ -1,7 +1,7 @@
 //! Targets of direct jumps, by how many bytes are from one to the next.
 
-use crate::test::walk::{Walk, Walks, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, straight_loop};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Opcodes of a jump by four bytes and by one.
@@ -12,17 +12,17 @@ const SHORT: [u8; 1] = [0xeb];
 const TRAP: u8 = 0xcc;
 
 /// Jumps in a row, each to the next one, this many bytes apart; the distance is encoded in four bytes.
-pub(super) fn near(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
+pub(super) fn near_branches(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
     let distance = (apart - opcode.len() - 4) as i32;
-    filled([opcode, &distance.to_le_bytes()].concat(), number, apart)
+    pad_branches([opcode, &distance.to_le_bytes()].concat(), number, apart)
 }
 
 /// The same with the distance in one byte.
-pub(super) fn short(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
-    filled([opcode, &[(apart - opcode.len() - 1) as u8]].concat(), number, apart)
+pub(super) fn short_branches(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
+    pad_branches([opcode, &[(apart - opcode.len() - 1) as u8]].concat(), number, apart)
 }
 
-fn filled(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
+fn pad_branches(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
     one.resize(apart, TRAP);
     one.repeat(number)
 }
@@ -31,15 +31,15 @@ fn filled(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
 macro_rules! both {
     ($near:literal, $short:literal, $apart:literal) => {
         &[
-            Walk {
+            ProgramFamily {
                 name: $near,
-                program: |number| straight(near(&NEAR, number, $apart), number),
-                without: None,
+                program: |number| straight_loop(near_branches(&NEAR, number, $apart), number),
+                control: None,
             },
-            Walk {
+            ProgramFamily {
                 name: $short,
-                program: |number| straight(short(&SHORT, number, $apart), number),
-                without: None,
+                program: |number| straight_loop(short_branches(&SHORT, number, $apart), number),
+                control: None,
             },
         ]
     };
@@ -55,36 +55,36 @@ pub(super) const LEVELS: [f64; 2] = [0.3, 1.45];
 pub(super) const UNKNOWN: [f64; 2] = [2.0, 4.0];
 
 /// What rows of branches show; `cost` says what a step costs.
-pub(super) const fn rows(
-    walks: &'static [Walk],
+pub(super) const fn target_levels(
+    walks: &'static [ProgramFamily],
     takes: &'static [(&'static str, usize)],
     [rise, ratio]: [f64; 2],
     cost: &'static str,
-) -> Look {
-    Look::Levels(Walks {
-        walks,
-        others: &[],
-        takes,
-        beside: None,
-        counts: [64, 24576],
+) -> Experiment {
+    Experiment::Levels(LevelsSpec {
+        programs: walks,
+        fallback_programs: &[],
+        also_occupies: takes,
+        witness: None,
+        count_range: [64, 24576],
         unit: Unit::Count,
-        rise,
-        ratio,
-        by_chance: false,
-        one: false,
-        always: false,
-        cost: Some(cost),
-        bytes: 0,
+        min_rise: rise,
+        min_ratio: ratio,
+        fills_randomly: false,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some(cost),
+        bytes_per_count: 0,
     })
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "branch_targets",
     about: "how many direct jumps the core knows before it has decoded them, one in 16 bytes",
     definition: "taken jumps, one in 16 bytes, of which each is fetched as fast as in a shorter row of them",
     source: SOURCE,
-    part: Part::FrontEnd,
-    look: rows(
+    part: TestedPart::FrontEnd,
+    experiment: target_levels(
         both!("jmp rel32, 16 bytes apart", "jmp rel8, 16 bytes apart", 16),
         &[("instruction_cache", 16)],
         LEVELS,
@@ -92,11 +92,11 @@ pub(crate) const TEST: Test = Test {
     ),
 };
 
-pub(crate) const APART_32: Test = Test {
+pub(crate) const EACH_32_BYTES: TestSpec = TestSpec {
     name: "branch_targets_32",
     about: "how many direct jumps the core knows before it has decoded them, one in 32 bytes",
     definition: "taken jumps, one in 32 bytes, of which each is fetched in less than four times as long as in a short row of them: before it is decoded",
-    look: rows(
+    experiment: target_levels(
         both!("jmp rel32, 32 bytes apart", "jmp rel8, 32 bytes apart", 32),
         &[("instruction_cache", 32)],
         UNKNOWN,
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn each_jump_goes_to_the_next_one() {
         for apart in [16, 32] {
-            for body in [near(&NEAR, 9, apart), short(&SHORT, 9, apart)] {
+            for body in [near_branches(&NEAR, 9, apart), short_branches(&SHORT, 9, apart)] {
                 for (number, one) in body.chunks(apart).enumerate() {
                     let ip = (number * apart) as u64;
                     let jump = Decoder::with_ip(64, one, ip, DecoderOptions::NONE).decode();

@@ -1,20 +1,20 @@
 //! Targets of direct calls.
 
-use crate::test::moves::in_pages;
-use crate::test::walk::{Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::loop_in_pages;
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// This many calls, each to the next one, this many bytes apart. Each takes its return address off the stack again, so that no
 /// return has to be predicted.
-fn calls(number: usize, take_off: &str) -> Steps {
+fn call_row(number: usize, take_off: &str) -> StepLoop {
     const CALL: usize = 5;
-    let target = code(take_off);
+    let target = assemble(take_off);
     // A call of the very next instruction is no call to some cores.
     let between = APART - CALL - target.len();
     let one = [&[0xe8][..], &(between as i32).to_le_bytes(), &vec![TRAP; between], &target].concat();
     // Calls need a stack.
-    Steps { init: code("lea rsp, [r14 + 2048]"), ..in_pages(one.repeat(number), number, 1) }
+    StepLoop { init: assemble("lea rsp, [r14 + 2048]"), ..loop_in_pages(one.repeat(number), number, 1) }
 }
 
 /// Bytes from a call to the next one. Nearer ones are in fewer lines, and what they cost rises slowly where these have no room.
@@ -22,37 +22,37 @@ const APART: usize = 64;
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;
 
-fn add(number: usize) -> Steps {
-    calls(number, "add rsp, 8")
+fn add_calls(number: usize) -> StepLoop {
+    call_row(number, "add rsp, 8")
 }
 
-fn lea(number: usize) -> Steps {
-    calls(number, "lea rsp, [rsp + 8]")
+fn lea_calls(number: usize) -> StepLoop {
+    call_row(number, "lea rsp, [rsp + 8]")
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "call_targets",
     about: "how many direct calls the core knows before it has decoded them",
     definition: "calls without returns, one in 64 bytes, of which about half are still known: tables that are found by hashes fill by chance",
     source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "call and add rsp", program: add, without: None },
-            Walk { name: "call and lea rsp", program: lea, without: None },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "call and add rsp", program: add_calls, control: None },
+            ProgramFamily { name: "call and lea rsp", program: lea_calls, control: None },
         ],
-        others: &[],
-        takes: &[("instruction_cache", APART)],
-        beside: None,
-        counts: [16, 12288],
+        fallback_programs: &[],
+        also_occupies: &[("instruction_cache", APART)],
+        witness: None,
+        count_range: [16, 12288],
         unit: Unit::Count,
-        rise: 0.5,
-        ratio: 1.3,
-        by_chance: true,
-        one: false,
-        always: false,
-        cost: Some("core cycles of a call to the next one"),
-        bytes: 0,
+        min_rise: 0.5,
+        min_ratio: 1.3,
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some("core cycles of a call to the next one"),
+        bytes_per_count: 0,
     }),
 };
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn each_call_goes_to_what_takes_its_address_away_and_never_to_the_next_byte() {
-        for body in [add(10).body, lea(10).body] {
+        for body in [add_calls(10).body, lea_calls(10).body] {
             let all: Vec<_> = Decoder::new(64, &body, DecoderOptions::NONE).iter().collect();
             let off = [Mnemonic::Add, Mnemonic::Lea];
             let targets: Vec<u64> =

@@ -1,9 +1,9 @@
 //! Decoding of instructions that become several operations.
 
-use crate::test::lengths::zero_of;
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{Steps, code, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{StepLoop, assemble, straight_loop};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::sized_instructions::zeroing_of_length;
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Bytes of straight code, the most in `decode_rate`.
@@ -12,13 +12,13 @@ const BYTES: usize = 48 << 10;
 const SIMPLE: usize = 2;
 
 /// Straight code of which every so manieth instruction becomes several operations.
-fn every(number: usize, several: &[&str]) -> Steps {
-    let several: Vec<Vec<u8>> = several.iter().map(|one| code(one)).collect();
+fn mix_every_nth(number: usize, several: &[&str]) -> StepLoop {
+    let several: Vec<Vec<u8>> = several.iter().map(|one| assemble(one)).collect();
     let (mut body, mut steps) = (Vec::new(), 0);
     for place in 0.. {
         let one = match place % number {
             0 => several[place / number % several.len()].clone(),
-            _ => zero_of(SIMPLE, place % number),
+            _ => zeroing_of_length(SIMPLE, place % number),
         };
         if body.len() + one.len() > BYTES {
             break;
@@ -26,40 +26,39 @@ fn every(number: usize, several: &[&str]) -> Steps {
         body.extend(one);
         steps += 1;
     }
-    straight(body, steps)
+    straight_loop(body, steps)
 }
 
-const CONVERSIONS: &[&str] =
-    &["cvtsi2sd xmm2, eax", "cvtsi2sd xmm3, ecx", "cvtsi2sd xmm4, edx", "cvtsi2sd xmm5, ebx"];
+const CONVERSIONS: &[&str] = &["cvtsi2sd xmm2, eax", "cvtsi2sd xmm3, ecx", "cvtsi2sd xmm4, edx", "cvtsi2sd xmm5, ebx"];
 const EXCHANGES: &[&str] = &["xchg ecx, edx", "xchg ebx, esi", "xchg edi, ecx"];
 const EXTRACTS: &[&str] = &["pextrw eax, xmm2, 1", "pextrw ecx, xmm3, 1", "pextrw edx, xmm4, 1"];
 
-const WAYS: &[Way] = &[
-    Way::plain("cvtsi2sd", |number| every(number, CONVERSIONS)),
-    Way::plain("xchg", |number| every(number, EXCHANGES)),
-    Way::plain("pextrw", |number| every(number, EXTRACTS)),
+const WAYS: &[ProgramVariant] = &[
+    ProgramVariant::new("cvtsi2sd", |number| mix_every_nth(number, CONVERSIONS)),
+    ProgramVariant::new("xchg", |number| mix_every_nth(number, EXCHANGES)),
+    ProgramVariant::new("pextrw", |number| mix_every_nth(number, EXTRACTS)),
 ];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "decode_double",
     about: "how many instructions the core decodes in a cycle where some become several operations",
     definition: "instructions in a core cycle from 48 KiB of straight code, of which each, or every second, third, fourth, fifth, sixth or eighth, becomes two or three operations and the others are xor of a register with itself; or what executing them allows, where that is less",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Rates(Rates {
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            Row::new("every", 1, 1.0, WAYS),
-            Row::new("every_2nd", 2, 1.0, WAYS),
-            Row::new("every_3rd", 3, 1.0, WAYS),
-            Row::new("every_4th", 4, 1.0, WAYS),
-            Row::new("every_5th", 5, 1.0, WAYS),
-            Row::new("every_6th", 6, 1.0, WAYS),
-            Row::new("every_8th", 8, 1.0, WAYS),
+            TestRow::new("every", 1, 1.0, WAYS),
+            TestRow::new("every_2nd", 2, 1.0, WAYS),
+            TestRow::new("every_3rd", 3, 1.0, WAYS),
+            TestRow::new("every_4th", 4, 1.0, WAYS),
+            TestRow::new("every_5th", 5, 1.0, WAYS),
+            TestRow::new("every_6th", 6, 1.0, WAYS),
+            TestRow::new("every_8th", 8, 1.0, WAYS),
         ],
         unit: Unit::PerCycle,
-        bytes: 0,
-        apart: 0.015,
-        alone: false,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.015,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -1,9 +1,9 @@
 //! Decoding of instructions with several prefixes.
 
-use crate::test::lengths::nop_of;
-use crate::test::rate::{Contrast, Row, Way};
-use crate::test::walk::{Steps, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{StepLoop, straight_loop};
+use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
+use crate::spec::sized_instructions::nop_of_length;
+use crate::spec::{Experiment, TestSpec, TestedPart};
 
 /// Bytes of straight code.
 const BYTES: usize = 28 << 10;
@@ -17,45 +17,49 @@ const CS: u8 = 0x2e;
 /// `nop dword ptr [rax]`.
 const PLAIN: [u8; 3] = [0x0f, 0x1f, 0x00];
 
-fn among(instruction: &[u8], others: &[u8]) -> Steps {
+fn surround_with(instruction: &[u8], others: &[u8]) -> StepLoop {
     let one = [instruction, others].concat();
     let number = BYTES / one.len();
-    straight(one.repeat(number), number)
+    straight_loop(one.repeat(number), number)
 }
 
-fn prefixed(prefixes: usize, prefix: u8, others: &[u8]) -> Steps {
-    among(&[&vec![prefix; prefixes], &PLAIN[..]].concat(), others)
+fn prefixed_nop(prefixes: usize, prefix: u8, others: &[u8]) -> StepLoop {
+    surround_with(&[&vec![prefix; prefixes], &PLAIN[..]].concat(), others)
 }
 
 /// The no-operation of as many bytes that has fewest prefixes.
-fn long(prefixes: usize, others: &[u8]) -> Steps {
-    among(&nop_of(prefixes + PLAIN.len()), others)
+fn long_nop(prefixes: usize, others: &[u8]) -> StepLoop {
+    surround_with(&nop_of_length(prefixes + PLAIN.len()), others)
 }
 
-const WAYS: &[Way] = &[
-    Way::less(
+const WAYS: &[ProgramVariant] = &[
+    ProgramVariant::with_control(
         "prefixes 66h, among nop",
-        |number| prefixed(number, SIZE, &NOPS),
-        |number| long(number, &NOPS),
+        |number| prefixed_nop(number, SIZE, &NOPS),
+        |number| long_nop(number, &NOPS),
     ),
-    Way::less("prefixes 2Eh, among clc", |number| prefixed(number, CS, &CLCS), |number| long(number, &CLCS)),
+    ProgramVariant::with_control(
+        "prefixes 2Eh, among clc",
+        |number| prefixed_nop(number, CS, &CLCS),
+        |number| long_nop(number, &CLCS),
+    ),
 ];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "decode_prefix",
     about: "how long several prefixes of an instruction delay the decoders",
     definition: "core cycles by which the decoders take longer for a no-operation with this number of prefixes than for one of the same length with as few as it can have, both among instructions of one byte",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Contrast(Contrast {
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            Row::new("1_prefix", 1, 1.0, WAYS),
-            Row::new("2_prefixes", 2, 1.0, WAYS),
-            Row::new("4_prefixes", 4, 1.0, WAYS),
-            Row::new("5_prefixes", 5, 1.0, WAYS),
-            Row::new("11_prefixes_for_6", 11, 1.0, WAYS),
+            TestRow::new("1_prefix", 1, 1.0, WAYS),
+            TestRow::new("2_prefixes", 2, 1.0, WAYS),
+            TestRow::new("4_prefixes", 4, 1.0, WAYS),
+            TestRow::new("5_prefixes", 5, 1.0, WAYS),
+            TestRow::new("11_prefixes_for_6", 11, 1.0, WAYS),
         ],
-        apart: 0.3,
-        apart_share: 0.1,
+        tolerance: 0.3,
+        tolerance_share: 0.1,
     }),
 };

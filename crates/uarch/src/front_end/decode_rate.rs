@@ -1,9 +1,9 @@
 //! Instructions that are decoded in a cycle, by their length.
 
-use crate::test::lengths::{copy_of, nop_of, zero_of};
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{Steps, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{StepLoop, straight_loop};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::sized_instructions::{mov_reg_of_length, nop_of_length, zeroing_of_length};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Bytes of straight code: less than the first caches of all cores, and so many that no known cache of decoded instructions holds them where
@@ -19,91 +19,91 @@ const FEWEST: usize = 12 << 10;
 /// of clc), and lines from the second cache come fast enough for few bytes a cycle.
 const BEYOND: usize = 48 << 10;
 
-fn body(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) -> Steps {
+fn straight_code(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
     let number = bytes / length;
-    straight((0..number).flat_map(|place| one(length, place)).collect(), number)
+    straight_loop((0..number).flat_map(|place| one(length, place)).collect(), number)
 }
 
-fn nops(length: usize) -> Steps {
-    body(BYTES, length, nop)
+fn nop_code(length: usize) -> StepLoop {
+    straight_code(BYTES, length, nop_instruction)
 }
 
-fn nop(length: usize, _: usize) -> Vec<u8> {
-    nop_of(length)
+fn nop_instruction(length: usize, _: usize) -> Vec<u8> {
+    nop_of_length(length)
 }
 
-fn zeros(length: usize) -> Steps {
-    body(BYTES, length, zero_of)
+fn zeroing_code(length: usize) -> StepLoop {
+    straight_code(BYTES, length, zeroing_of_length)
 }
 
-fn fewer_zeros(length: usize) -> Steps {
-    body(FEWER, length, zero_of)
+fn fewer_zeros(length: usize) -> StepLoop {
+    straight_code(FEWER, length, zeroing_of_length)
 }
 
 /// clc, of one byte.
 const CLC: u8 = 0xf8;
 
-fn nops_beyond(length: usize) -> Steps {
-    body(BEYOND, length, nop)
+fn nops_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND, length, nop_instruction)
 }
 
-fn zeros_beyond(length: usize) -> Steps {
-    body(BEYOND, length, zero_of)
+fn zeros_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND, length, zeroing_of_length)
 }
 
-fn copies_beyond(length: usize) -> Steps {
-    body(BEYOND, length, copy_of)
+fn copies_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND, length, mov_reg_of_length)
 }
 
-fn clears_beyond(length: usize) -> Steps {
-    body(BEYOND, length, |_, _| vec![CLC])
+fn clears_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND, length, |_, _| vec![CLC])
 }
 
-fn clears(length: usize) -> Steps {
-    body(BYTES, length, |_, _| vec![CLC])
+fn clc_code(length: usize) -> StepLoop {
+    straight_code(BYTES, length, |_, _| vec![CLC])
 }
 
-fn fewer_clears(length: usize) -> Steps {
-    body(FEWEST, length, |_, _| vec![CLC])
+fn fewer_clears(length: usize) -> StepLoop {
+    straight_code(FEWEST, length, |_, _| vec![CLC])
 }
 
-const NOP: Way = Way::plain("no-operations", nops);
-const NOP_BEYOND: Way = Way::plain("no-operations, 48 KiB", nops_beyond);
-const OF_ONE: &[Way] = &[
+const NOP: ProgramVariant = ProgramVariant::new("no-operations", nop_code);
+const NOP_BEYOND: ProgramVariant = ProgramVariant::new("no-operations, 48 KiB", nops_beyond);
+const OF_ONE: &[ProgramVariant] = &[
     NOP,
-    Way::plain("clc", clears),
-    Way::plain("clc, 12 KiB", fewer_clears),
+    ProgramVariant::new("clc", clc_code),
+    ProgramVariant::new("clc, 12 KiB", fewer_clears),
     NOP_BEYOND,
-    Way::plain("clc, 48 KiB", clears_beyond),
+    ProgramVariant::new("clc, 48 KiB", clears_beyond),
 ];
-const LONGER: &[Way] = &[
+const LONGER: &[ProgramVariant] = &[
     NOP,
-    Way::plain("xor r32, same", zeros),
-    Way::plain("xor r32, same, 20 KiB", fewer_zeros),
+    ProgramVariant::new("xor r32, same", zeroing_code),
+    ProgramVariant::new("xor r32, same, 20 KiB", fewer_zeros),
     NOP_BEYOND,
-    Way::plain("xor r32, same, 48 KiB", zeros_beyond),
-    Way::plain("mov r32, r32, 48 KiB", copies_beyond),
+    ProgramVariant::new("xor r32, same, 48 KiB", zeros_beyond),
+    ProgramVariant::new("mov r32, r32, 48 KiB", copies_beyond),
 ];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "decode_rate",
     about: "how many instructions of one to four bytes the core decodes in a cycle",
     definition: "instructions of this length in a core cycle of straight code, from no cache of decoded ones: two programs of 12 to 48 KiB come to \
                  the same, and where less code is faster, which may be decoded in part, only the larger ones",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Rates(Rates {
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            Row::new("1_byte", 1, 1.0, OF_ONE),
-            Row::new("2_bytes", 2, 1.0, LONGER),
-            Row::new("3_bytes", 3, 1.0, LONGER),
-            Row::new("4_bytes", 4, 1.0, LONGER),
+            TestRow::new("1_byte", 1, 1.0, OF_ONE),
+            TestRow::new("2_bytes", 2, 1.0, LONGER),
+            TestRow::new("3_bytes", 3, 1.0, LONGER),
+            TestRow::new("4_bytes", 4, 1.0, LONGER),
         ],
         unit: Unit::PerCycle,
-        bytes: 0,
+        bytes_per_n: 0,
         // Programs of which such a cache holds parts differ by more.
-        apart: 0.015,
-        alone: true,
-        within: None,
+        tolerance_share: 0.015,
+        allow_outlier: true,
+        required_entries: None,
     }),
 };

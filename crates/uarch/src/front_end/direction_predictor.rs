@@ -1,8 +1,10 @@
 //! The memory of the predictor of directions.
 
-use crate::test::walk::{Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
+};
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
 
@@ -11,68 +13,71 @@ use cyclescope_core::unit::Unit;
 pub(super) const ITERATIONS: [usize; 2] = [4000, 32768];
 
 /// One conditional branch a step, taken by a random pattern of this period, from one call to the next.
-fn pattern(period: usize, branch: u8, seed: u64) -> Steps {
+fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
     let mut random = Random::new(seed ^ period as u64);
     let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
-    let mut body = code("cmp byte ptr [r14 + rbp], 0");
+    let mut body = assemble("cmp byte ptr [r14 + rbp], 0");
     body.extend([branch, 3]);
-    body.extend(code(&format!("nop dword ptr [rax]; inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
-    in_turn(body, Fill::Bytes(bits), period as u64, period.clamp(ITERATIONS[0], ITERATIONS[1]))
+    body.extend(assemble(&format!("nop dword ptr [rax]; inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
+    table_loop(body, AreaFill::Bytes(bits), period as u64, period.clamp(ITERATIONS[0], ITERATIONS[1]))
 }
 
 /// A loop over code that reads a table of this length entry by entry, and then from its begin. A call goes on where the last one
 /// stopped. R14 points to the table, RBP holds the place in it, which no clock changes, and R11 is zero.
-pub(super) fn in_turn(body: Vec<u8>, table: Fill, bytes: u64, iterations: usize) -> Steps {
-    let kept = |area: Area, register| Area {
-        lifetime: Lifetime::Kept,
-        present: Present::Everywhere,
-        pointer: Some(Pointer { register, at: At::Start }),
+pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations: usize) -> StepLoop {
+    let kept = |area: MemoryArea, register| MemoryArea {
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register, at: PointerPosition::Start }),
         ..area
     };
     // R13 points to a cell with the place.
-    let cell = kept(Area::new(PAGE, Fill::Image(vec![0; 8])), 13);
-    Steps {
-        init: code("xor r11d, r11d; mov rbp, [r13]"),
+    let cell = kept(MemoryArea::new(PAGE_BYTES, AreaFill::Image(vec![0; 8])), 13);
+    StepLoop {
+        init: assemble("xor r11d, r11d; mov rbp, [r13]"),
         body,
-        following: code("mov [r13], rbp"),
-        steps: 1,
+        following: assemble("mov [r13], rbp"),
+        steps_per_iteration: 1,
         iterations: iterations as u64,
-        memory: Memory { areas: vec![kept(Area::new(bytes, table), 14), cell], ..Memory::default() },
+        memory: ProgramMemory {
+            areas: vec![kept(MemoryArea::new(bytes, table), 14), cell],
+            ..ProgramMemory::default()
+        },
     }
 }
 
-fn je(period: usize) -> Steps {
-    pattern(period, 0x74, 0x5eed)
+fn je_pattern(period: usize) -> StepLoop {
+    pattern_loop(period, 0x74, 0x5eed)
 }
 
-fn jne(period: usize) -> Steps {
-    pattern(period, 0x75, 0xacade)
+fn jne_pattern(period: usize) -> StepLoop {
+    pattern_loop(period, 0x75, 0xacade)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "direction_predictor",
     about: "how long a random pattern of one conditional branch the core learns",
     definition: "period of a random pattern that one branch follows, of which about half is still known: tables that are found by hashes fill by \
                  chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "je", program: je, without: None },
-            Walk { name: "jne", program: jne, without: None },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "je", program: je_pattern, control: None },
+            ProgramFamily { name: "jne", program: jne_pattern, control: None },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
-        counts: [16, 131072],
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
+        count_range: [16, 131072],
         unit: Unit::Count,
-        rise: 5.0,
-        ratio: 1.3,
+        min_rise: 5.0,
+        min_ratio: 1.3,
         // Its tables are found by hashes.
-        by_chance: true,
-        one: false,
-        always: false,
-        cost: Some("core cycles of a turn: the branch, its load and its counter"),
-        bytes: 1,
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some("core cycles of a turn: the branch, its load and its counter"),
+        bytes_per_count: 1,
     }),
 };

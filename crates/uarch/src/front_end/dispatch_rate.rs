@@ -1,20 +1,20 @@
 //! Instructions that go through the core in a cycle.
 
-use crate::test::lengths::{moves, nops, zeros};
-use crate::test::moves::in_pages;
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{Steps, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::loop_in_pages;
+use crate::spec::program_family::{StepLoop, assemble};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::sized_instructions::{mov_imm_loop, nop_loop, zeroing_loop};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// So many instructions of which each in turn goes to other units than the one before.
-fn mixed(number: usize, period: &[&str]) -> Steps {
+fn cycle_through(number: usize, period: &[&str]) -> StepLoop {
     let all: Vec<&str> = period.iter().copied().cycle().take(number).collect();
-    in_pages(code(&all.join("; ")), number, 1)
+    loop_in_pages(assemble(&all.join("; ")), number, 1)
 }
 
-fn adds_and_loads(number: usize) -> Steps {
-    mixed(
+fn adds_and_loads(number: usize) -> StepLoop {
+    cycle_through(
         number,
         &[
             "add rax, r14",
@@ -37,8 +37,8 @@ fn adds_and_loads(number: usize) -> Steps {
     )
 }
 
-fn vectors_and_loads(number: usize) -> Steps {
-    mixed(
+fn vectors_and_loads(number: usize) -> StepLoop {
+    cycle_through(
         number,
         &[
             "paddd xmm1, xmm15",
@@ -61,30 +61,30 @@ fn vectors_and_loads(number: usize) -> Steps {
     )
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "dispatch_rate",
     about: "how many instructions the core takes in a cycle",
     definition: "instructions in a core cycle, of a short loop in which none waits for the one before it; kinds that some cores pack or end early count \
                  where two of them agree",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Rates(Rates {
-        rows: &[Row::new(
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Rates(RatesSpec {
+        rows: &[TestRow::new(
             "instructions",
             240,
             1.0,
             &[
-                Way::plain("no-operations", nops),
-                Way::plain("xor r32, same", zeros),
-                Way::plain("mov r32, immediate", moves),
-                Way::plain("additions with loads", adds_and_loads),
-                Way::plain("vectors with loads", vectors_and_loads),
+                ProgramVariant::new("no-operations", nop_loop),
+                ProgramVariant::new("xor r32, same", zeroing_loop),
+                ProgramVariant::new("mov r32, immediate", mov_imm_loop),
+                ProgramVariant::new("additions with loads", adds_and_loads),
+                ProgramVariant::new("vectors with loads", vectors_and_loads),
             ],
         )],
         unit: Unit::PerCycle,
-        bytes: 0,
-        apart: 0.05,
-        alone: true,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: true,
+        required_entries: None,
     }),
 };

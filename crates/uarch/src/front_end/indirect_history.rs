@@ -1,10 +1,10 @@
 //! Targets of one indirect jump that come in turn.
 
-use super::direction_predictor::in_turn;
-use crate::test::lengths::nop_of;
-use crate::test::walk::{Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::Fill;
+use super::direction_predictor::table_loop;
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::sized_instructions::nop_of_length;
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::AreaFill;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
 
@@ -15,62 +15,61 @@ const PLACE: usize = 4;
 
 /// A program with one indirect jump. Each step takes it to another of `number` targets, which are `apart` bytes from each other. Their
 /// order is random, and repeats when all have been jumped to.
-fn targets(number: usize, apart: usize, seed: u64) -> Steps {
+fn jump_to_targets(number: usize, apart: usize, seed: u64) -> StepLoop {
     let mut order: Vec<usize> = (0..number).collect();
     Random::new(seed ^ number as u64).shuffle(&mut order);
     let places = order.iter().flat_map(|target| ((target * apart) as u32).to_le_bytes()).collect();
-    let mut body =
-        code(&format!("mov eax, [r14 + {PLACE}*rbp]; inc rbp; cmp rbp, {number}; cmovae rbp, r11"));
+    let mut body = assemble(&format!("mov eax, [r14 + {PLACE}*rbp]; inc rbp; cmp rbp, {number}; cmovae rbp, r11"));
     // lea rcx, [rip + 5], which is the address of the first target; add rax, rcx; jmp rax
     body.extend([0x48, 0x8d, 0x0d, 5, 0, 0, 0]);
-    body.extend(code("add rax, rcx; jmp rax"));
+    body.extend(assemble("add rax, rcx; jmp rax"));
     for target in 0..number {
         // jmp behind the last target
         let distance = ((number - target) * apart - JUMP) as i32;
         body.push(0xe9);
         body.extend(distance.to_le_bytes());
-        body.extend(nop_of(apart - JUMP));
+        body.extend(nop_of_length(apart - JUMP));
     }
-    in_turn(body, Fill::Image(places), (PLACE * number) as u64, number.max(ITERATIONS_LEAST))
+    table_loop(body, AreaFill::Image(places), (PLACE * number) as u64, number.max(ITERATIONS_LEAST))
 }
 
 /// Bytes of a direct jump.
 const JUMP: usize = 5;
 
-fn each_12(number: usize) -> Steps {
-    targets(number, 12, 0x5eed)
+fn targets_12_bytes_apart(number: usize) -> StepLoop {
+    jump_to_targets(number, 12, 0x5eed)
 }
 
-fn each_16(number: usize) -> Steps {
-    targets(number, 16, 0xacade)
+fn targets_16_bytes_apart(number: usize) -> StepLoop {
+    jump_to_targets(number, 16, 0xacade)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "indirect_history",
     about: "how many targets of one indirect jump, in a random order that repeats, the core predicts",
     definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: tables that are found by hashes \
                  fill by chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "targets 12 bytes apart", program: each_12, without: None },
-            Walk { name: "targets 16 bytes apart", program: each_16, without: None },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "targets 12 bytes apart", program: targets_12_bytes_apart, control: None },
+            ProgramFamily { name: "targets 16 bytes apart", program: targets_16_bytes_apart, control: None },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
         // With more the code of either program would not lie in an instruction cache of 32 KiB.
-        counts: [8, 1920],
+        count_range: [8, 1920],
         unit: Unit::Count,
-        rise: 5.0,
-        ratio: 1.3,
+        min_rise: 5.0,
+        min_ratio: 1.3,
         // Its tables are found by hashes.
-        by_chance: true,
-        one: false,
-        always: false,
-        cost: Some("core cycles of a turn: the jump there and back, its load and its counter"),
-        bytes: PLACE,
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some("core cycles of a turn: the jump there and back, its load and its counter"),
+        bytes_per_count: PLACE,
     }),
 };
 
@@ -81,8 +80,8 @@ mod tests {
 
     #[test]
     fn each_target_comes_once_and_goes_back() {
-        let steps = each_16(50);
-        let Fill::Image(places) = &steps.memory.areas[0].fill else { panic!("the table is written") };
+        let steps = targets_16_bytes_apart(50);
+        let AreaFill::Image(places) = &steps.memory.areas[0].fill else { panic!("the table is written") };
         let mut places: Vec<u32> =
             places.chunks(PLACE).map(|place| u32::from_le_bytes(place.try_into().unwrap())).collect();
         assert!(!places.is_sorted());

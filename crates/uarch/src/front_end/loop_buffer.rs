@@ -3,9 +3,9 @@
 //! From it a loop runs as fast as the core is wide, however long its instructions are. From the cache of decoded instructions and from the
 //! decoders those of the greatest length come more slowly: a few fill a window of code.
 
-use crate::test::lengths::{copy_of, move_of, nop_of, zero_of};
-use crate::test::walk::{Steps, Walk, Walks, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, straight_loop};
+use crate::spec::sized_instructions::{mov_imm_of_length, mov_reg_of_length, nop_of_length, zeroing_of_length};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Bytes of an instruction: the most that x86 allows (Intel SDM vol. 2, 2.3.11).
@@ -15,63 +15,63 @@ const LENGTH: usize = 15;
 const COUNTING: usize = 1;
 
 /// A loop of this number of instructions.
-fn looped(number: usize, one: fn(usize) -> Vec<u8>) -> Steps {
-    Steps { steps: number + COUNTING, ..straight((0..number).flat_map(one).collect(), number) }
+fn counted_loop(number: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
+    StepLoop { steps_per_iteration: number + COUNTING, ..straight_loop((0..number).flat_map(one).collect(), number) }
 }
 
-fn nops(number: usize) -> Steps {
-    looped(number, |_| nop_of(LENGTH))
+fn long_nops(number: usize) -> StepLoop {
+    counted_loop(number, |_| nop_of_length(LENGTH))
 }
 
-fn zeros(number: usize) -> Steps {
-    looped(number, |place| zero_of(LENGTH, place))
+fn long_zeroings(number: usize) -> StepLoop {
+    counted_loop(number, |place| zeroing_of_length(LENGTH, place))
 }
 
-fn moves(number: usize) -> Steps {
-    looped(number, |place| move_of(LENGTH, place))
+fn long_mov_imms(number: usize) -> StepLoop {
+    counted_loop(number, |place| mov_imm_of_length(LENGTH, place))
 }
 
-fn copies(number: usize) -> Steps {
-    looped(number, |place| copy_of(LENGTH, place))
+fn long_mov_regs(number: usize) -> StepLoop {
+    counted_loop(number, |place| mov_reg_of_length(LENGTH, place))
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "loop_buffer",
     about: "how many instructions a loop may have that the core keeps in a buffer of its own",
     definition: "instructions of 15 bytes of a loop in which each comes as fast as in a shorter one, without those that count it; none where loops that \
                  only a cache of decoded instructions holds are as fast",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "nop", program: nops, without: None },
-            Walk { name: "xor r32, same", program: zeros, without: None },
-            Walk { name: "mov r32, immediate", program: moves, without: None },
-            Walk { name: "mov r32, r32", program: copies, without: None },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "nop", program: long_nops, control: None },
+            ProgramFamily { name: "xor r32, same", program: long_zeroings, control: None },
+            ProgramFamily { name: "mov r32, immediate", program: long_mov_imms, control: None },
+            ProgramFamily { name: "mov r32, r32", program: long_mov_regs, control: None },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
         // Loop buffers hold from 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4, where none is used any more: Chips and Cheese, 2024).
-        counts: [8, 320],
+        count_range: [8, 320],
         unit: Unit::Count,
-        rise: 0.03,
+        min_rise: 0.03,
         // Windows of code give two thirds of a width of six, or half of one of four.
-        ratio: 1.3,
-        by_chance: false,
-        one: true,
-        always: false,
-        cost: None,
-        bytes: 0,
+        min_ratio: 1.3,
+        fills_randomly: false,
+        single_structure: true,
+        always_ends: false,
+        cost_definition: None,
+        bytes_per_count: 0,
     }),
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::climb::climb;
-    use crate::cost::{CostPoint, Costs};
-    use crate::verdict::Kind;
+    use crate::cost::{CostPoint, MeasureCosts};
+    use crate::level_curves::run_levels;
+    use crate::verdict::VerdictKind;
     use cyclescope_core::error::RunError;
     use cyclescope_core::random::Random;
     use iced_x86::{Decoder, DecoderOptions};
@@ -79,20 +79,19 @@ mod tests {
     /// The buffers that are published hold from 18 instructions to 144 (see the counts).
     const PUBLISHED: [usize; 2] = [18, 144];
 
-    fn asked() -> &'static Walks {
-        let test: &'static Test = &TEST;
-        let Look::Levels(walks) = &test.look else { unreachable!("it is one of levels") };
+    fn asked() -> &'static LevelsSpec {
+        let test: &'static TestSpec = &TEST;
+        let Experiment::Levels(walks) = &test.experiment else { unreachable!("it is one of levels") };
         walks
     }
 
     #[test]
     fn each_instruction_is_as_long_as_any_and_those_that_count_are_part_of_a_loop() {
-        for walk in asked().walks {
+        for walk in asked().programs {
             let steps = (walk.program)(40);
-            let lengths =
-                Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
+            let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
             assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", walk.name);
-            assert_eq!(steps.steps, 41);
+            assert_eq!(steps.steps_per_iteration, 41);
         }
     }
 
@@ -102,8 +101,8 @@ mod tests {
         behind: f64,
     }
 
-    impl Costs for Six {
-        fn cost(&mut self, _: &Walk, n: usize) -> Result<Option<CostPoint>, RunError> {
+    impl MeasureCosts for Six {
+        fn measure_cost(&mut self, _: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
             let cost = if n <= self.buffer { 1.0 / 6.0 } else { 1.0 / self.behind };
             Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
         }
@@ -113,15 +112,15 @@ mod tests {
     fn buffers_of_all_published_sizes_are_seen_where_a_third_of_the_width_is_lost() {
         let found = |buffer, behind| {
             let mut core = Six { buffer, behind };
-            let records = climb(&mut core, &TEST, asked(), asked().counts[1], &mut Random::new(5));
+            let records = run_levels(&mut core, &TEST, asked(), asked().count_range[1], &mut Random::new(5));
             let records = records.expect("it has costs");
             (records.len(), records[0].verdict, records[0].value.value)
         };
         for buffer in PUBLISHED {
             for behind in [3.0, 4.0] {
-                assert_eq!(found(buffer, behind), (1, Kind::Found, Some(buffer as f64)), "{behind}");
+                assert_eq!(found(buffer, behind), (1, VerdictKind::Found, Some(buffer as f64)), "{behind}");
             }
-            assert_eq!(found(buffer, 5.5), (1, Kind::None, None), "what loses a little is no buffer");
+            assert_eq!(found(buffer, 5.5), (1, VerdictKind::None, None), "what loses a little is no buffer");
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The penalty of a misprediction.
 
-use crate::test::rate::{Contrast, Row, Way};
-use crate::test::walk::{Steps, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use crate::spec::program_family::{StepLoop, assemble};
+use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
+};
 
 /// Steps of the shorter call.
 const ITERATIONS: u64 = 2000;
@@ -15,25 +17,25 @@ const JNC: u8 = 0x73;
 pub(super) const GENERATE: &str = "imul rbp, r9; add rbp, r10";
 
 /// A loop over this code, with a generator of random numbers whose state is in RBP and goes on from call to call; R12 is zero.
-pub(super) fn generator(body: Vec<u8>, iterations: u64) -> Steps {
+pub(super) fn random_loop(body: Vec<u8>, iterations: u64) -> StepLoop {
     // Multiplier and increment of D. Knuth's MMIX.
-    let mut init = code("mov rbp, [r13]; xor r12d, r12d");
+    let mut init = assemble("mov rbp, [r13]; xor r12d, r12d");
     init.extend([&[0x49, 0xb9][..], &6_364_136_223_846_793_005u64.to_le_bytes()].concat());
     init.extend([&[0x49, 0xba][..], &1_442_695_040_888_963_407u64.to_le_bytes()].concat());
-    let seed = Fill::Image(0x5eed_u64.to_le_bytes().to_vec());
-    let cell = Area {
-        lifetime: Lifetime::Kept,
-        present: Present::Everywhere,
-        pointer: Some(Pointer { register: 13, at: At::Start }),
-        ..Area::new(PAGE, seed)
+    let seed = AreaFill::Image(0x5eed_u64.to_le_bytes().to_vec());
+    let cell = MemoryArea {
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 13, at: PointerPosition::Start }),
+        ..MemoryArea::new(PAGE_BYTES, seed)
     };
     // Calls need a stack.
-    let stack = Area {
-        pointer: Some(Pointer { register: 4, at: At::Top }),
-        ..Area::new(STACK, Fill::Image(Vec::new()))
+    let stack = MemoryArea {
+        pointer: Some(AreaPointer { register: 4, at: PointerPosition::Top }),
+        ..MemoryArea::new(STACK, AreaFill::Image(Vec::new()))
     };
-    let memory = Memory { areas: vec![cell, stack], ..Memory::default() };
-    Steps { init, body, following: code("mov [r13], rbp"), steps: 1, iterations, memory }
+    let memory = ProgramMemory { areas: vec![cell, stack], ..ProgramMemory::default() };
+    StepLoop { init, body, following: assemble("mov [r13], rbp"), steps_per_iteration: 1, iterations, memory }
 }
 
 /// Bytes of a stack.
@@ -41,27 +43,27 @@ const STACK: u64 = 1 << 20;
 
 /// A conditional branch by a bit of this register beside the generator. Nothing that follows can be executed before the branch
 /// is, for the generator goes on behind it.
-fn branch(by: &str, condition: u8) -> Steps {
-    let mut body = code(&format!("{GENERATE}; bt {by}, 60"));
+fn branch_on_bit(by: &str, condition: u8) -> StepLoop {
+    let mut body = assemble(&format!("{GENERATE}; bt {by}, 60"));
     body.extend([condition, 3]);
-    body.extend(code("nop dword ptr [rax]"));
-    generator(body, ITERATIONS)
+    body.extend(assemble("nop dword ptr [rax]"));
+    random_loop(body, ITERATIONS)
 }
 
-fn random_jc(_: usize) -> Steps {
-    branch("rbp", JC)
+fn random_jc(_: usize) -> StepLoop {
+    branch_on_bit("rbp", JC)
 }
 
-fn never_jc(_: usize) -> Steps {
-    branch("r12", JC)
+fn never_jc(_: usize) -> StepLoop {
+    branch_on_bit("r12", JC)
 }
 
-fn random_jnc(_: usize) -> Steps {
-    branch("rbp", JNC)
+fn random_jnc(_: usize) -> StepLoop {
+    branch_on_bit("rbp", JNC)
 }
 
-fn always_jnc(_: usize) -> Steps {
-    branch("r12", JNC)
+fn always_jnc(_: usize) -> StepLoop {
+    branch_on_bit("r12", JNC)
 }
 
 /// Instructions behind each branch of a long program, and such programs' bytes: less than the first caches of all cores, and more
@@ -73,10 +75,10 @@ const BYTES: usize = 29 << 10;
 const FEW_ITERATIONS: u64 = 5;
 
 /// Repeats the branch and the instructions behind it as often as they fit `BYTES`.
-fn long(by: &str, condition: u8) -> Steps {
-    let one = [branch(by, condition).body, code(BEHIND).repeat(TIMES_BEHIND)].concat();
+fn long_program(by: &str, condition: u8) -> StepLoop {
+    let one = [branch_on_bit(by, condition).body, assemble(BEHIND).repeat(TIMES_BEHIND)].concat();
     let number = BYTES / one.len();
-    Steps { steps: number, ..generator(one.repeat(number), FEW_ITERATIONS) }
+    StepLoop { steps_per_iteration: number, ..random_loop(one.repeat(number), FEW_ITERATIONS) }
 }
 
 const SOURCE: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)";
@@ -85,44 +87,48 @@ const SOURCE: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs 
 const SHARE: f64 = 0.5;
 
 /// What mispredictions cost, by programs and their controls.
-const fn penalty(rows: &'static [Row]) -> Look {
-    Look::Contrast(Contrast { rows, apart: 2.0, apart_share: 0.1 })
+const fn penalty_contrast(rows: &'static [TestRow]) -> Experiment {
+    Experiment::Contrast(ContrastSpec { rows, tolerance: 2.0, tolerance_share: 0.1 })
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "misprediction",
     about: "how long a mispredicted branch delays what follows",
     definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the nearest cache",
     source: SOURCE,
-    part: Part::FrontEnd,
-    look: penalty(&[Row::new(
+    part: TestedPart::FrontEnd,
+    experiment: penalty_contrast(&[TestRow::new(
         "",
         1,
         SHARE,
         &[
-            Way::less("random jc, less one that is never taken", random_jc, never_jc),
-            Way::less("random jnc, less one that is always taken", random_jnc, always_jnc),
+            ProgramVariant::with_control("random jc, less one that is never taken", random_jc, never_jc),
+            ProgramVariant::with_control("random jnc, less one that is always taken", random_jnc, always_jnc),
         ],
     )]),
 };
 
-pub(crate) const DECODED: Test = Test {
+pub(crate) const DECODED: TestSpec = TestSpec {
     name: "misprediction_decoded",
     about: "how long a mispredicted branch delays what has to be decoded",
     definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, which the instruction cache holds and \
                  no cache of decoded instructions",
     source: SOURCE,
-    part: Part::FrontEnd,
-    look: penalty(&[Row::new(
+    part: TestedPart::FrontEnd,
+    experiment: penalty_contrast(&[TestRow::new(
         "",
         1,
         SHARE,
         &[
-            Way::less("random jc, less one that is never taken", |_| long("rbp", JC), |_| long("r12", JC)),
-            Way::less(
+            ProgramVariant::with_control(
+                "random jc, less one that is never taken",
+                |_| long_program("rbp", JC),
+                |_| long_program("r12", JC),
+            ),
+            ProgramVariant::with_control(
                 "random jnc, less one that is always taken",
-                |_| long("rbp", JNC),
-                |_| long("r12", JNC),
+                |_| long_program("rbp", JNC),
+                |_| long_program("r12", JNC),
             ),
         ],
     )]),

@@ -1,15 +1,15 @@
 //! The memory of the predictor of directions for several branches together.
 
-use super::direction_predictor::{ITERATIONS, in_turn};
-use crate::test::walk::{Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::Fill;
+use super::direction_predictor::{ITERATIONS, table_loop};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::AreaFill;
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
 
 /// So many conditional branches an iteration, each by a random pattern of its own. The patterns have that many outcomes
 /// together.
-fn patterns(outcomes: usize, branches: usize, branch: u8, seed: u64) -> Steps {
+fn pattern_branches(outcomes: usize, branches: usize, branch: u8, seed: u64) -> StepLoop {
     let period = outcomes / branches;
     let mut random = Random::new(seed ^ outcomes as u64);
     let bits: Vec<u8> = (0..period * branches).map(|_| random.below(2) as u8).collect();
@@ -19,48 +19,48 @@ fn patterns(outcomes: usize, branches: usize, branch: u8, seed: u64) -> Steps {
         body.extend([0x41, 0x80, 0xbc, 0x2e]);
         body.extend(((number * period) as i32).to_le_bytes());
         body.extend([0, branch, 3]);
-        body.extend(code("nop dword ptr [rax]"));
+        body.extend(assemble("nop dword ptr [rax]"));
     }
-    body.extend(code(&format!("inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
+    body.extend(assemble(&format!("inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
     let turns = ITERATIONS.map(|executed| executed / branches);
     let turns = period.clamp(turns[0], turns[1]);
-    let steps = in_turn(body, Fill::Bytes(bits), outcomes as u64, turns);
-    Steps { steps: branches, ..steps }
+    let steps = table_loop(body, AreaFill::Bytes(bits), outcomes as u64, turns);
+    StepLoop { steps_per_iteration: branches, ..steps }
 }
 
-fn few(outcomes: usize) -> Steps {
-    patterns(outcomes, 4, 0x74, 0x5eed)
+fn four_branches(outcomes: usize) -> StepLoop {
+    pattern_branches(outcomes, 4, 0x74, 0x5eed)
 }
 
-fn many(outcomes: usize) -> Steps {
-    patterns(outcomes, 32, 0x75, 0xacade)
+fn thirty_two_branches(outcomes: usize) -> StepLoop {
+    pattern_branches(outcomes, 32, 0x75, 0xacade)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "predictor_reach",
     about: "how many outcomes of random patterns of several conditional branches the core learns",
     definition: "outcomes in the random patterns of 4 and of 32 branches together, one pattern each, of which about half are still known: tables \
                  that are found by hashes fill by chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "4 branches, je", program: few, without: None },
-            Walk { name: "32 branches, jne", program: many, without: None },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "4 branches, je", program: four_branches, control: None },
+            ProgramFamily { name: "32 branches, jne", program: thirty_two_branches, control: None },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
-        counts: [256, 131072],
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
+        count_range: [256, 131072],
         unit: Unit::Count,
-        rise: 3.0,
-        ratio: 1.3,
+        min_rise: 3.0,
+        min_ratio: 1.3,
         // Its tables are found by hashes.
-        by_chance: true,
-        one: false,
-        always: false,
-        cost: Some("core cycles of a branch: its load, and its part of the counter"),
-        bytes: 1,
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some("core cycles of a branch: its load, and its part of the counter"),
+        bytes_per_count: 1,
     }),
 };
 
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn each_branch_has_a_pattern_of_its_own() {
-        for (program, branches) in [(few as fn(usize) -> Steps, 4), (many, 32)] {
+        for (program, branches) in [(four_branches as fn(usize) -> StepLoop, 4), (thirty_two_branches, 32)] {
             let steps = program(3200);
             let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
             let places: Vec<u64> = all
@@ -81,12 +81,11 @@ mod tests {
                 .collect();
             let period = 3200 / branches;
             assert_eq!(places, (0..branches).map(|number| number * period).collect::<Vec<_>>());
-            let Fill::Bytes(bits) = &steps.memory.areas[0].fill else { panic!("patterns are bytes") };
+            let AreaFill::Bytes(bits) = &steps.memory.areas[0].fill else { panic!("patterns are bytes") };
             let taken = bits.iter().map(|bit| usize::from(*bit)).sum::<usize>();
             assert!(bits.len() == 3200 && taken.abs_diff(1600) < 200, "{taken}");
-            let conditional =
-                all.iter().filter(|one| one.flow_control() == FlowControl::ConditionalBranch).count();
-            assert_eq!((conditional, steps.steps), (branches as usize, branches as usize));
+            let conditional = all.iter().filter(|one| one.flow_control() == FlowControl::ConditionalBranch).count();
+            assert_eq!((conditional, steps.steps_per_iteration), (branches as usize, branches as usize));
         }
     }
 }

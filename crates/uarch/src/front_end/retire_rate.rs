@@ -4,10 +4,10 @@
 //! ended they retire as fast as the core can, and the fence behind them waits for the last one. So each further one makes it
 //! later by what one takes to retire.
 
-use crate::test::chain::SQRTSD;
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{Steps, code, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::chain::SQRTSD;
+use crate::spec::program_family::{StepLoop, assemble, straight_loop};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Instructions between the chain and the fence: so few that cores of the last fifteen years hold them, but the smallest.
@@ -15,25 +15,24 @@ const MANY: usize = 144;
 /// The part of them with which it is compared. The rest is a whole number of times what any known core retires in a cycle.
 const FEW_PART: usize = 6;
 /// Links of the chain: with so many it lasts longer than the slowest core takes to fetch the instructions, and not much longer.
-const LINKS: usize = SQRTSD.links / 2;
+const LINKS: usize = SQRTSD.link_count / 2;
 /// Fences of the shorter call.
 const ITERATIONS: u64 = 120;
 
 /// These instructions in turn, up to a number, between the chain and a fence. A step is an instruction of which the longer
 /// program has more.
-fn behind(number: usize, period: &[&str]) -> Steps {
-    let mut body = code(SQRTSD.link[0]).repeat(LINKS);
-    let period: Vec<Vec<u8>> = period.iter().map(|instruction| code(instruction)).collect();
+fn retire_behind_chain(number: usize, period: &[&str]) -> StepLoop {
+    let mut body = assemble(SQRTSD.link[0]).repeat(LINKS);
+    let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
     body.extend(period.iter().cycle().take(number).flatten());
-    body.extend(code("lfence"));
-    Steps { iterations: ITERATIONS, ..straight(body, MANY - MANY / FEW_PART) }
+    body.extend(assemble("lfence"));
+    StepLoop { iterations: ITERATIONS, ..straight_loop(body, MANY - MANY / FEW_PART) }
 }
 
 const NOPS: &[&str] = &["nop dword ptr [rax]"];
 const ADDRESSES: &[&str] =
     &["lea rbx, [rcx + rdx]", "lea r8, [rcx + rdx]", "lea r9, [rcx + rdx]", "lea r10, [rcx + rdx]"];
-const VECTORS: &[&str] =
-    &["paddd xmm2, xmm15", "paddd xmm3, xmm15", "paddd xmm4, xmm15", "paddd xmm5, xmm15"];
+const VECTORS: &[&str] = &["paddd xmm2, xmm15", "paddd xmm3, xmm15", "paddd xmm4, xmm15", "paddd xmm5, xmm15"];
 const MIXED: &[&str] = &[
     "nop dword ptr [rax]",
     "lea rbx, [rcx + rdx]",
@@ -43,30 +42,46 @@ const MIXED: &[&str] = &[
     "mov r11, [r14]",
 ];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "retire_rate",
     about: "how many instructions the core retires in a cycle",
     definition: "instructions that retire in a core cycle, of 120 that were executed while an older one had not retired",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
-    part: Part::FrontEnd,
-    look: Look::Rates(Rates {
-        rows: &[Row::new(
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Rates(RatesSpec {
+        rows: &[TestRow::new(
             "instructions",
             MANY,
             1.0,
             &[
-                Way::less("no-operations", |many| behind(many, NOPS), |many| behind(many / FEW_PART, NOPS)),
-                Way::less("lea", |many| behind(many, ADDRESSES), |many| behind(many / FEW_PART, ADDRESSES)),
-                Way::less("paddd", |many| behind(many, VECTORS), |many| behind(many / FEW_PART, VECTORS)),
-                Way::less("mixed", |many| behind(many, MIXED), |many| behind(many / FEW_PART, MIXED)),
+                ProgramVariant::with_control(
+                    "no-operations",
+                    |many| retire_behind_chain(many, NOPS),
+                    |many| retire_behind_chain(many / FEW_PART, NOPS),
+                ),
+                ProgramVariant::with_control(
+                    "lea",
+                    |many| retire_behind_chain(many, ADDRESSES),
+                    |many| retire_behind_chain(many / FEW_PART, ADDRESSES),
+                ),
+                ProgramVariant::with_control(
+                    "paddd",
+                    |many| retire_behind_chain(many, VECTORS),
+                    |many| retire_behind_chain(many / FEW_PART, VECTORS),
+                ),
+                ProgramVariant::with_control(
+                    "mixed",
+                    |many| retire_behind_chain(many, MIXED),
+                    |many| retire_behind_chain(many / FEW_PART, MIXED),
+                ),
             ],
         )],
         unit: Unit::PerCycle,
-        bytes: 0,
-        apart: 0.05,
-        alone: true,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: true,
         // The chain and the fence are among them.
-        within: Some(("rob", MANY + LINKS + 1)),
+        required_entries: Some(("rob", MANY + LINKS + 1)),
     }),
 };
 
@@ -77,18 +92,18 @@ mod tests {
 
     #[test]
     fn a_step_is_an_instruction_that_the_longer_program_has_more() {
-        let Look::Rates(rates) = &TEST.look else { panic!("it is a test of rates") };
+        let Experiment::Rates(rates) = &TEST.experiment else { panic!("it is a test of rates") };
         let [row] = rates.rows else { panic!("it has one row") };
-        for way in row.ways {
-            let many = (way.walk.program)(row.n);
-            let few = way.walk.without.expect("it is compared")(row.n);
-            let count = |steps: &Steps| Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().count();
+        for way in row.variants {
+            let many = (way.family.program)(row.n);
+            let few = way.family.control.expect("it is compared")(row.n);
+            let count = |steps: &StepLoop| Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().count();
             let more = count(&many) - count(&few);
             assert_eq!(
                 (more, more, many.iterations),
-                (many.steps, few.steps, few.iterations),
+                (many.steps_per_iteration, few.steps_per_iteration, few.iterations),
                 "{}",
-                way.walk.name
+                way.family.name
             );
         }
     }

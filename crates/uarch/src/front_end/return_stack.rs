@@ -4,9 +4,9 @@
 //! that. Some cores know from the history of branches where such a return goes to, and then it costs no more than another. On these one
 //! return is measured that no history tells.
 
-use super::misprediction::{GENERATE, generator};
-use crate::test::walk::{Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
+use super::misprediction::{GENERATE, random_loop};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Nests of the shorter call.
@@ -18,35 +18,35 @@ const FEW_ITERATIONS: u64 = 120;
 const TRAP: u8 = 0xcc;
 
 /// Functions so many bytes apart that call each other down to this depth, each from one place.
-fn plain(depth: usize, apart: usize) -> Steps {
+fn nested_calls(depth: usize, apart: usize) -> StepLoop {
     let place = |function: usize| (1 + function) * apart;
-    let mut body = relative(CALL, 0, place(0));
-    body.extend(relative(JUMP, body.len(), place(depth)));
+    let mut body = encode_branch(CALL, 0, place(0));
+    body.extend(encode_branch(JUMP, body.len(), place(depth)));
     for function in 0..depth {
         body.resize(place(function), TRAP);
         if function + 1 < depth {
-            body.extend(relative(CALL, body.len(), place(function + 1)));
+            body.extend(encode_branch(CALL, body.len(), place(function + 1)));
         }
-        body.extend(code("ret"));
+        body.extend(assemble("ret"));
     }
     body.resize(place(depth), TRAP);
-    generator(body, FEW_ITERATIONS)
+    random_loop(body, FEW_ITERATIONS)
 }
 
-fn plain_32(depth: usize) -> Steps {
-    plain(depth, 32)
+fn nested_calls_32(depth: usize) -> StepLoop {
+    nested_calls(depth, 32)
 }
 
-fn less_32(depth: usize) -> Steps {
-    plain(depth - 1, 32)
+fn one_call_less_32(depth: usize) -> StepLoop {
+    nested_calls(depth - 1, 32)
 }
 
-fn plain_64(depth: usize) -> Steps {
-    plain(depth, 64)
+fn nested_calls_64(depth: usize) -> StepLoop {
+    nested_calls(depth, 64)
 }
 
-fn less_64(depth: usize) -> Steps {
-    plain(depth - 1, 64)
+fn one_call_less_64(depth: usize) -> StepLoop {
+    nested_calls(depth - 1, 64)
 }
 
 /// Functions so many bytes apart that call each other down to this depth. The first is called from one of this many places by a
@@ -55,9 +55,9 @@ fn less_64(depth: usize) -> Steps {
 ///
 /// A branch on the way that is mispredicted calls the same functions as the right one, so that what it fetches by mistake puts the
 /// same addresses where they will be put.
-fn nest(depth: usize, apart: usize, places: Places) -> Steps {
+fn random_nest(depth: usize, apart: usize, places: CallerCount) -> StepLoop {
     // The bits are RAX's, the highest first.
-    let mut body = code(&format!("{GENERATE}; mov rax, rbp; shl rax, 1"));
+    let mut body = assemble(&format!("{GENERATE}; mov rax, rbp; shl rax, 1"));
     let first = (body.len() + 2 + 2 * PLACE).next_multiple_of(apart);
     let second = (first + BITS * BIT + PLACE).next_multiple_of(apart);
     let place = |function: usize| if function == 0 { first } else { second + (function - 1) * apart };
@@ -67,31 +67,31 @@ fn nest(depth: usize, apart: usize, places: Places) -> Steps {
     for number in 0..2 {
         // Where there is one place, the first way jumps to it over as many bytes.
         let (opcode, to) = match (places, number) {
-            (Places::One, 0) => (JUMP, other),
+            (CallerCount::One, 0) => (JUMP, other),
             _ => (CALL, first),
         };
-        body.extend(relative(opcode, body.len(), to));
-        body.extend(relative(JUMP, body.len(), end));
+        body.extend(encode_branch(opcode, body.len(), to));
+        body.extend(encode_branch(JUMP, body.len(), end));
     }
     for function in 0..depth {
         body.resize(place(function), TRAP);
         if function == 0 {
             body.extend(
-                [&code("shl rax, 1")[..], &[JC, 3], &code("nop dword ptr [rax]")].concat().repeat(BITS),
+                [&assemble("shl rax, 1")[..], &[JC, 3], &assemble("nop dword ptr [rax]")].concat().repeat(BITS),
             );
         }
         if function + 1 < depth {
-            body.extend(relative(CALL, body.len(), place(function + 1)));
+            body.extend(encode_branch(CALL, body.len(), place(function + 1)));
         }
-        body.extend(code("ret"));
+        body.extend(assemble("ret"));
     }
     body.resize(end, TRAP);
-    generator(body, ITERATIONS)
+    random_loop(body, ITERATIONS)
 }
 
 /// How many places call the first function.
 #[derive(Clone, Copy)]
-enum Places {
+enum CallerCount {
     One,
     Two,
 }
@@ -107,53 +107,61 @@ const JUMP: u8 = 0xe9;
 const PLACE: usize = 10;
 
 /// A call or a jump at a place to another one.
-fn relative(opcode: u8, from: usize, to: usize) -> Vec<u8> {
+fn encode_branch(opcode: u8, from: usize, to: usize) -> Vec<u8> {
     let distance = to as i32 - (from + PLACE / 2) as i32;
     [&[opcode][..], &distance.to_le_bytes()].concat()
 }
 
-fn each_32(depth: usize) -> Steps {
-    nest(depth, 32, Places::Two)
+fn two_callers_32(depth: usize) -> StepLoop {
+    random_nest(depth, 32, CallerCount::Two)
 }
 
-fn from_one_32(depth: usize) -> Steps {
-    nest(depth, 32, Places::One)
+fn one_caller_32(depth: usize) -> StepLoop {
+    random_nest(depth, 32, CallerCount::One)
 }
 
-fn each_64(depth: usize) -> Steps {
-    nest(depth, 64, Places::Two)
+fn two_callers_64(depth: usize) -> StepLoop {
+    random_nest(depth, 64, CallerCount::Two)
 }
 
-fn from_one_64(depth: usize) -> Steps {
-    nest(depth, 64, Places::One)
+fn one_caller_64(depth: usize) -> StepLoop {
+    random_nest(depth, 64, CallerCount::One)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "return_stack",
     about: "how deep calls may be nested until a return is mispredicted",
     definition: "calls within each other that all return without a misprediction; on cores that know from other branches where returns go to, the \
                  same beside mispredicted branches, which may cost entries",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "a call more, 32 bytes apart", program: plain_32, without: Some(less_32) },
-            Walk { name: "a call more, 64 bytes apart", program: plain_64, without: Some(less_64) },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily {
+                name: "a call more, 32 bytes apart",
+                program: nested_calls_32,
+                control: Some(one_call_less_32),
+            },
+            ProgramFamily {
+                name: "a call more, 64 bytes apart",
+                program: nested_calls_64,
+                control: Some(one_call_less_64),
+            },
         ],
-        others: &[
-            Walk { name: "functions 32 bytes apart", program: each_32, without: Some(from_one_32) },
-            Walk { name: "functions 64 bytes apart", program: each_64, without: Some(from_one_64) },
+        fallback_programs: &[
+            ProgramFamily { name: "functions 32 bytes apart", program: two_callers_32, control: Some(one_caller_32) },
+            ProgramFamily { name: "functions 64 bytes apart", program: two_callers_64, control: Some(one_caller_64) },
         ],
-        takes: &[],
-        beside: None,
-        counts: [6, 64],
+        also_occupies: &[],
+        witness: None,
+        count_range: [6, 64],
         unit: Unit::Count,
-        rise: 5.0,
-        ratio: 1.2,
-        by_chance: false,
-        one: true,
-        always: true,
-        cost: None,
-        bytes: 0,
+        min_rise: 5.0,
+        min_ratio: 1.2,
+        fills_randomly: false,
+        single_structure: true,
+        always_ends: true,
+        cost_definition: None,
+        bytes_per_count: 0,
     }),
 };

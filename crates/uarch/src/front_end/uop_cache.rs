@@ -4,10 +4,10 @@
 //! the rate of instructions tells nothing. But after a mispredicted branch the core has nothing to do until instructions come, and from the
 //! decoders they come later. So there a loop with mispredicted branches is slower from that count on.
 
-use super::misprediction::{GENERATE, generator};
-use crate::test::lengths::{copy_of, zero_of};
-use crate::test::walk::{Steps, Walk, Walks, code, straight};
-use crate::test::{Look, Part, Test};
+use super::misprediction::{GENERATE, random_loop};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble, straight_loop};
+use crate::spec::sized_instructions::{mov_reg_of_length, zeroing_of_length};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Instructions of a step of straight code: so many that it becomes dearer by more than the noise of a mispredicted branch.
@@ -16,17 +16,17 @@ const STEP: usize = 32;
 const LENGTH: usize = 3;
 
 /// As many instructions as are whole steps.
-fn in_steps(instructions: usize, one: fn(usize, usize) -> Vec<u8>) -> Steps {
+fn straight_steps(instructions: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
     let steps = instructions / STEP;
-    straight((0..STEP * steps).flat_map(|place| one(LENGTH, place)).collect(), steps)
+    straight_loop((0..STEP * steps).flat_map(|place| one(LENGTH, place)).collect(), steps)
 }
 
-fn zeros(instructions: usize) -> Steps {
-    in_steps(instructions, zero_of)
+fn zeroing_steps(instructions: usize) -> StepLoop {
+    straight_steps(instructions, zeroing_of_length)
 }
 
-fn copies(instructions: usize) -> Steps {
-    in_steps(instructions, copy_of)
+fn mov_steps(instructions: usize) -> StepLoop {
+    straight_steps(instructions, mov_reg_of_length)
 }
 
 /// Branches that are executed by the shorter call, and its least number of iterations.
@@ -37,57 +37,56 @@ const BESIDE: usize = 4;
 
 /// So many instructions: a branch by a random bit after others of three bytes, and again. Taken or not it goes to the next one, so that
 /// all of the code is executed in either case.
-fn branches(instructions: usize, each: usize, period: &[&str]) -> Steps {
-    let period: Vec<Vec<u8>> = period.iter().map(|instruction| code(instruction)).collect();
+fn random_branches(instructions: usize, each: usize, period: &[&str]) -> StepLoop {
+    let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
     let mut one: Vec<u8> = period.iter().cycle().take(each - BESIDE).flatten().copied().collect();
-    one.extend(code(&format!("{GENERATE}; bt rbp, 60")));
+    one.extend(assemble(&format!("{GENERATE}; bt rbp, 60")));
     // jc to what follows
     one.extend([0x72, 0]);
     let number = instructions / each;
     let iterations = (EXECUTED / number).max(ITERATIONS_LEAST) as u64;
-    Steps { steps: number, ..generator(one.repeat(number), iterations) }
+    StepLoop { steps_per_iteration: number, ..random_loop(one.repeat(number), iterations) }
 }
 
-fn addresses(instructions: usize) -> Steps {
-    let period =
-        ["lea eax, [rcx + rdx]", "lea ebx, [rcx + rdx]", "lea esi, [rcx + rdx]", "lea edi, [rcx + rdx]"];
-    branches(instructions, 20, &period)
+fn lea_and_branches(instructions: usize) -> StepLoop {
+    let period = ["lea eax, [rcx + rdx]", "lea ebx, [rcx + rdx]", "lea esi, [rcx + rdx]", "lea edi, [rcx + rdx]"];
+    random_branches(instructions, 20, &period)
 }
 
-fn comparisons(instructions: usize) -> Steps {
-    branches(instructions, 12, &["test rdx, rax", "test rdx, rbx", "test rdx, rsi", "test rdx, rdi"])
+fn test_and_branches(instructions: usize) -> StepLoop {
+    random_branches(instructions, 12, &["test rdx, rax", "test rdx, rbx", "test rdx, rsi", "test rdx, rdi"])
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "uop_cache",
     about: "how many instructions the core has at hand decoded",
     definition: "instructions of three bytes that run as fast as in a shorter loop; where decoders are as fast as the core, of a loop in which \
                  mispredicted branches delay what follows no longer than in a shorter one: entries of that cache that end where a line of \
                  code does are full in part",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "xor r32, same", program: zeros, without: None },
-            Walk { name: "mov r32, r32", program: copies, without: None },
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "xor r32, same", program: zeroing_steps, control: None },
+            ProgramFamily { name: "mov r32, r32", program: mov_steps, control: None },
         ],
-        others: &[
-            Walk { name: "lea, every 20th a branch", program: addresses, without: None },
-            Walk { name: "test, every 12th a branch", program: comparisons, without: None },
+        fallback_programs: &[
+            ProgramFamily { name: "lea, every 20th a branch", program: lea_and_branches, control: None },
+            ProgramFamily { name: "test, every 12th a branch", program: test_and_branches, control: None },
         ],
-        takes: &[],
-        beside: None,
+        also_occupies: &[],
+        witness: None,
         // So many have room in an instruction cache of 32 KiB.
-        counts: [320, 9600],
+        count_range: [320, 9600],
         unit: Unit::Count,
-        rise: 1.0,
-        ratio: 1.08,
+        min_rise: 1.0,
+        min_ratio: 1.08,
         // Windows of code fall into its sets by address, and fill their entries by how their instructions lie in them.
-        by_chance: true,
-        one: false,
-        always: false,
-        cost: None,
-        bytes: 0,
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: None,
+        bytes_per_count: 0,
     }),
 };
 
@@ -98,12 +97,12 @@ mod tests {
 
     #[test]
     fn a_program_has_as_many_instructions_as_are_counted_and_fits_an_instruction_cache() {
-        for (program, each) in [(addresses as fn(usize) -> Steps, 20), (comparisons, 12)] {
+        for (program, each) in [(lea_and_branches as fn(usize) -> StepLoop, 20), (test_and_branches, 12)] {
             let steps = program(9600);
             let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
             let branches: Vec<_> =
                 all.iter().filter(|one| one.flow_control() == FlowControl::ConditionalBranch).collect();
-            assert_eq!((all.len(), branches.len(), steps.steps), (9600, 9600 / each, 9600 / each));
+            assert_eq!((all.len(), branches.len(), steps.steps_per_iteration), (9600, 9600 / each, 9600 / each));
             assert!(branches.iter().all(|branch| branch.near_branch_target() == branch.next_ip()));
             assert!(steps.body.len() < 32 << 10, "{}", steps.body.len());
         }

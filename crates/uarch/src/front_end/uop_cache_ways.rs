@@ -4,10 +4,10 @@
 //! subtracted. The instruction cache has sets, and so has what knows jumps: in the witness two blocks take two entries of decoded instructions each, but one
 //! line and one jump, and have to end the row by four earlier.
 
-use crate::test::batches::Batches;
-use crate::test::lengths::{copy_of, zero_of};
-use crate::test::walk::{Beside, LINE, Steps, Walk, straight};
-use crate::test::{Look, Part, Test};
+use crate::spec::batches::BatchesSpec;
+use crate::spec::program_family::{LINE, ProgramFamily, StepLoop, WitnessProgram, straight_loop};
+use crate::spec::sized_instructions::{mov_reg_of_length, zeroing_of_length};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 
 /// Bytes after which the sets of any such cache begin again: 64 sets of 64 bytes are the most that are published (Zen 4: AMD, Software Optimization Guide,
 /// 57647).
@@ -24,13 +24,13 @@ const TRAP: u8 = 0xcc;
 const JUMP: usize = 5;
 
 /// So many blocks so far from each other, behind some of two entries; each of the others is of instructions of this kind.
-fn blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>) -> Steps {
+fn jump_blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     let mut body = Vec::new();
     let last = before + number - 1;
     for block in 0..=last {
         let begin = body.len();
         match block < before {
-            true => (0..MANY).for_each(|place| body.extend(zero_of(2, place))),
+            true => (0..MANY).for_each(|place| body.extend(zeroing_of_length(2, place))),
             false => (0..FEW).for_each(|place| body.extend(one(place))),
         }
         // The last one goes on to the loop's own jump.
@@ -41,50 +41,54 @@ fn blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>)
             body.resize(begin + apart, TRAP);
         }
     }
-    straight(body, before + number)
+    straight_loop(body, before + number)
 }
 
-fn zero(place: usize) -> Vec<u8> {
-    zero_of(3, place)
+fn zeroing_instruction(place: usize) -> Vec<u8> {
+    zeroing_of_length(3, place)
 }
 
-fn copy(place: usize) -> Vec<u8> {
-    copy_of(4, place)
+fn mov_instruction(place: usize) -> Vec<u8> {
+    mov_reg_of_length(4, place)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "uop_cache_ways",
     about: "how many entries a set of the cache of decoded instructions holds",
     definition: "blocks of five instructions with the same address modulo 8 KiB that are all in the cache of decoded instructions, one in each entry",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::FrontEnd,
-    look: Look::Batches(Batches {
-        walks: &[
-            Walk {
+    part: TestedPart::FrontEnd,
+    experiment: Experiment::Batches(BatchesSpec {
+        programs: &[
+            ProgramFamily {
                 name: "xor r32, same",
-                program: |number| blocks(number, 0, SETS, zero),
-                without: Some(|number| blocks(number, 0, SETS + LINE, zero)),
+                program: |number| jump_blocks(number, 0, SETS, zeroing_instruction),
+                control: Some(|number| jump_blocks(number, 0, SETS + LINE, zeroing_instruction)),
             },
-            Walk {
+            ProgramFamily {
                 name: "mov r32, r32",
-                program: |number| blocks(number, 0, SETS, copy),
-                without: Some(|number| blocks(number, 0, SETS + LINE, copy)),
+                program: |number| jump_blocks(number, 0, SETS, mov_instruction),
+                control: Some(|number| jump_blocks(number, 0, SETS + LINE, mov_instruction)),
             },
         ],
-        one: Walk { name: "a block", program: |_| blocks(2, 0, SETS + LINE, zero), without: None },
-        beside: Beside {
-            walk: Walk {
+        single_event: ProgramFamily {
+            name: "a block",
+            program: |_| jump_blocks(2, 0, SETS + LINE, zeroing_instruction),
+            control: None,
+        },
+        witness: WitnessProgram {
+            family: ProgramFamily {
                 name: "xor r32, same, behind two blocks of two entries",
-                program: |number| blocks(number, BEFORE, SETS, zero),
-                without: Some(|number| blocks(number, BEFORE, SETS + LINE, zero)),
+                program: |number| jump_blocks(number, BEFORE, SETS, zeroing_instruction),
+                control: Some(|number| jump_blocks(number, BEFORE, SETS + LINE, zeroing_instruction)),
             },
             occupied: 2 * BEFORE,
         },
-        more: 0,
-        part: 0.15,
+        uncounted_events: 0,
+        last_event_slack: 0.15,
         counts: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 24],
-        takes: &[],
-        pace: "branch_rate",
+        also_occupies: &[],
+        pacing_test: "branch_rate",
     }),
 };
 
@@ -96,22 +100,22 @@ mod tests {
 
     #[test]
     fn each_block_jumps_to_the_next_and_lies_in_a_window() {
-        for (before, one) in [(0, zero as fn(usize) -> Vec<u8>), (BEFORE, zero), (0, copy)] {
-            let steps = blocks(7, before, SETS, one);
+        for (before, one) in
+            [(0, zeroing_instruction as fn(usize) -> Vec<u8>), (BEFORE, zeroing_instruction), (0, mov_instruction)]
+        {
+            let steps = jump_blocks(7, before, SETS, one);
             for block in 0..before + 6 {
                 let begin = block * SETS;
                 let code = &steps.body[begin..begin + 32];
                 let number = if block < before { MANY } else { FEW };
-                let all: Vec<_> = Decoder::with_ip(64, code, begin as u64, DecoderOptions::NONE)
-                    .iter()
-                    .take(number + 1)
-                    .collect();
+                let all: Vec<_> =
+                    Decoder::with_ip(64, code, begin as u64, DecoderOptions::NONE).iter().take(number + 1).collect();
                 let jump = all[number];
                 assert_eq!(jump.flow_control(), FlowControl::UnconditionalBranch);
                 assert_eq!(jump.near_branch_target(), (begin + SETS) as u64);
                 assert!(jump.next_ip() <= begin as u64 + 32);
             }
-            assert_eq!(steps.steps, before + 7);
+            assert_eq!(steps.steps_per_iteration, before + 7);
         }
     }
     /// Bytes of a part of code that has entries of its own at most, and sets of the largest cache (Zen 4, as above).
@@ -121,7 +125,7 @@ mod tests {
     const HELD: [usize; 2] = [6, 9];
 
     /// Where blocks begin, by the jumps to them, and instructions of each before its jump.
-    fn begins(steps: &Steps) -> Vec<(usize, usize)> {
+    fn begins(steps: &StepLoop) -> Vec<(usize, usize)> {
         let (mut begins, mut number) = (vec![0], 0);
         let mut numbers = Vec::new();
         for one in Decoder::with_ip(64, &steps.body, 0, DecoderOptions::NONE).iter() {
@@ -141,26 +145,21 @@ mod tests {
 
     #[test]
     fn blocks_are_in_one_set_and_those_of_the_control_in_sets_of_their_own() {
-        let Look::Batches(batches) = &TEST.look else { unreachable!("it is one of batches") };
+        let Experiment::Batches(batches) = &TEST.experiment else { unreachable!("it is one of batches") };
         let most = batches.counts[batches.counts.len() - 1];
-        for walk in batches.walks.iter().chain([&batches.beside.walk]) {
-            let sets = |steps: &Steps| -> BTreeSet<usize> {
+        for walk in batches.programs.iter().chain([&batches.witness.family]) {
+            let sets = |steps: &StepLoop| -> BTreeSet<usize> {
                 begins(steps).iter().map(|(begin, _)| begin / WINDOW % SETS_MOST).collect()
             };
-            let (own, control) = ((walk.program)(most), walk.without.expect("it subtracts")(most));
-            assert_eq!(
-                (sets(&own).len(), sets(&control).len()),
-                (1, begins(&control).len()),
-                "{}",
-                walk.name
-            );
+            let (own, control) = ((walk.program)(most), walk.control.expect("it subtracts")(most));
+            assert_eq!((sets(&own).len(), sets(&control).len()), (1, begins(&control).len()), "{}", walk.name);
         }
     }
 
     #[test]
     fn blocks_have_an_entry_each_and_those_of_the_witness_two() {
-        let Look::Batches(batches) = &TEST.look else { unreachable!("it is one of batches") };
-        let entries = |walk: &Walk| {
+        let Experiment::Batches(batches) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let entries = |walk: &ProgramFamily| {
             let each = |(_, number): (usize, usize)| match number + 1 {
                 few if few <= HELD[0] => 1,
                 many if many > HELD[1] => 2,
@@ -168,7 +167,7 @@ mod tests {
             };
             begins(&(walk.program)(7)).into_iter().map(each).sum::<usize>()
         };
-        assert!(batches.walks.iter().all(|walk| entries(walk) == 7));
-        assert_eq!(entries(&batches.beside.walk), 7 + batches.beside.occupied);
+        assert!(batches.programs.iter().all(|walk| entries(walk) == 7));
+        assert_eq!(entries(&batches.witness.family), 7 + batches.witness.occupied);
     }
 }

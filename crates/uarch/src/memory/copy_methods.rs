@@ -1,10 +1,10 @@
 //! Ways to copy memory, by how much and from where to where.
 
-use crate::test::moves::{in_pages, load, store, store_past};
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{LINE, Steps, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::PAGE;
+use crate::spec::data_moves::{load_text, loop_in_pages, nontemporal_store_text, store_text};
+use crate::spec::program_family::{LINE, StepLoop, assemble};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::PAGE_BYTES;
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
@@ -19,7 +19,7 @@ const AGAIN: usize = 8;
 const OFF: [usize; 2] = [1, 3];
 
 /// What copies.
-enum Method {
+enum CopyMethod {
     /// One instruction, with elements of so many bytes.
     Repeat(usize),
     /// A loop over registers of so many bytes.
@@ -31,45 +31,45 @@ enum Method {
 }
 
 /// The methods, by the numbers that programs have.
-const METHODS: [Method; 9] = [
-    Method::Repeat(1),
-    Method::Repeat(8),
-    Method::Registers(8),
-    Method::Registers(16),
-    Method::Registers(32),
-    Method::Registers(64),
-    Method::Past(16),
-    Method::Ends(16),
-    Method::Ends(32),
+const METHODS: [CopyMethod; 9] = [
+    CopyMethod::Repeat(1),
+    CopyMethod::Repeat(8),
+    CopyMethod::Registers(8),
+    CopyMethod::Registers(16),
+    CopyMethod::Registers(32),
+    CopyMethod::Registers(64),
+    CopyMethod::Past(16),
+    CopyMethod::Ends(16),
+    CopyMethod::Ends(32),
 ];
 
-impl Method {
+impl CopyMethod {
     /// Copies so many bytes from RSI to RDI.
-    fn text(&self, bytes: usize) -> String {
+    fn copy_text(&self, bytes: usize) -> String {
         match *self {
-            Method::Repeat(1) => format!("mov ecx, {bytes}; rep movsb"),
-            Method::Repeat(width) => format!("mov ecx, {}; rep movsq", bytes / width),
-            Method::Registers(width) => looped(width, bytes, store),
-            Method::Past(width) => format!("{}; sfence", looped(width, bytes, store_past)),
-            Method::Ends(width) => {
+            CopyMethod::Repeat(1) => format!("mov ecx, {bytes}; rep movsb"),
+            CopyMethod::Repeat(width) => format!("mov ecx, {}; rep movsq", bytes / width),
+            CopyMethod::Registers(width) => copy_loop(width, bytes, store_text),
+            CopyMethod::Past(width) => format!("{}; sfence", copy_loop(width, bytes, nontemporal_store_text)),
+            CopyMethod::Ends(width) => {
                 let each = |one: fn(usize, usize, &str) -> String, pointer: &str| {
                     let last = one(width, 1, &format!("{pointer} + {}", bytes - width));
                     format!("{}; {last}", one(width, 0, pointer))
                 };
-                format!("{}; {}", each(load, "rsi"), each(store, "rdi"))
+                format!("{}; {}", each(load_text, "rsi"), each(store_text, "rdi"))
             }
         }
     }
 }
 
 /// A loop of loads and stores of so many bytes each.
-fn looped(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String) -> String {
+fn copy_loop(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String) -> String {
     let together = TOGETHER.min(bytes / width);
     // Past RCX, RSI and RDI.
     let register = |number: usize| if width == 8 { 6 + number } else { number };
     let each = |number: usize| {
         let at = |pointer: &str| format!("{pointer} + {}", number * width);
-        let from = load(width, register(number), &at("rsi"));
+        let from = load_text(width, register(number), &at("rsi"));
         format!("{from}; {}", store(width, register(number), &at("rdi")))
     };
     let all = (0..together).map(each).collect::<Vec<_>>().join("; ");
@@ -81,8 +81,8 @@ fn looped(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String) -
 const HALVED: usize = 128 << 10;
 
 /// Copies of so many bytes in turn, each to its own place.
-fn copies(method: &Method, bytes: usize, off: [usize; 2], places: usize) -> Steps {
-    let page = PAGE as usize;
+fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usize) -> StepLoop {
+    let page = PAGE_BYTES as usize;
     let parts = if bytes < HALVED { 1 } else { places };
     let bytes = bytes / parts;
     let part = bytes.next_multiple_of(page) + page;
@@ -90,65 +90,69 @@ fn copies(method: &Method, bytes: usize, off: [usize; 2], places: usize) -> Step
         let from = 2 * place * part + off[0];
         // A load's address is that of a store in its last 12 bits only where that store is 63 lines older.
         let to = (2 * place + 1) * part + page - LINE + off[1];
-        format!("lea rsi, [r14 + {from}]; lea rdi, [r14 + {to}]; {}", method.text(bytes))
+        format!("lea rsi, [r14 + {from}]; lea rdi, [r14 + {to}]; {}", method.copy_text(bytes))
     };
     let times = if bytes < LINE { AGAIN } else { 1 };
     let all: Vec<String> = (0..places * times).map(|number| copy(number % places)).collect();
     let iterations = (CALL / bytes / places).clamp(2, COPIES) as u64;
     let pages = (2 * places * part / page + 1) as u64;
-    Steps { init: code("cld"), iterations, ..in_pages(code(&all.join("; ")), places * times / parts, pages) }
+    StepLoop {
+        init: assemble("cld"),
+        iterations,
+        ..loop_in_pages(assemble(&all.join("; ")), places * times / parts, pages)
+    }
 }
 
-fn aligned<const METHOD: usize, const PLACES: usize>(bytes: usize) -> Steps {
-    copies(&METHODS[METHOD], bytes, [0; 2], PLACES)
+fn aligned_copies<const METHOD: usize, const PLACES: usize>(bytes: usize) -> StepLoop {
+    repeat_copies(&METHODS[METHOD], bytes, [0; 2], PLACES)
 }
 
-fn unaligned<const METHOD: usize, const PLACES: usize>(bytes: usize) -> Steps {
-    copies(&METHODS[METHOD], bytes, OFF, PLACES)
+fn unaligned_copies<const METHOD: usize, const PLACES: usize>(bytes: usize) -> StepLoop {
+    repeat_copies(&METHODS[METHOD], bytes, OFF, PLACES)
 }
 
 /// Rows of a method: its name, number, features, and the bytes of a copy with the row's name.
 macro_rules! rows {
     ($($program:ident $method:literal $needs:expr => $($name:literal $bytes:expr),+;)+) => {
         &[$($(
-            Row::new(
+            TestRow::new(
                 $name,
                 $bytes,
                 $bytes as f64,
-                &[Way::plain("to one place", $program::<$method, 1>), Way::plain("to two places in turn", $program::<$method, 2>)],
-            ).needing($needs).bounded("copy_rate")
+                &[ProgramVariant::new("to one place", $program::<$method, 1>), ProgramVariant::new("to two places in turn", $program::<$method, 2>)],
+            ).requiring($needs).bounded_by("copy_rate")
         ),+),+]
     };
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "copy_methods",
     about: "how many bytes the core copies in a cycle, by method, size and alignment",
     definition: "bytes that one thread copies in a core cycle, over and over from the same places, each copy with the instructions before its loop; without alignment the source is one byte past a line's begin, and the target three",
     source: "A. Fog, Optimizing subroutines in assembly language (2024), memcpy; Intel 64 and IA-32 Architectures Optimization Reference Manual, Enhanced REP MOVSB",
-    part: Part::Memory,
-    look: Look::Rates(Rates {
+    part: TestedPart::Memory,
+    experiment: Experiment::Rates(RatesSpec {
         rows: rows! {
-            aligned 0 &[] => "rep_movsb.64_bytes" 64, "rep_movsb.1_KiB" 1 << 10, "rep_movsb.4_KiB" 4 << 10, "rep_movsb.256_KiB" 256 << 10;
-            unaligned 0 &[] => "rep_movsb.1_KiB_unaligned" 1 << 10, "rep_movsb.4_KiB_unaligned" 4 << 10;
-            aligned 1 &[] => "rep_movsq.64_bytes" 64, "rep_movsq.1_KiB" 1 << 10, "rep_movsq.4_KiB" 4 << 10, "rep_movsq.256_KiB" 256 << 10;
-            aligned 2 &[] => "by_8_bytes.64_bytes" 64, "by_8_bytes.1_KiB" 1 << 10, "by_8_bytes.4_KiB" 4 << 10, "by_8_bytes.256_KiB" 256 << 10;
-            aligned 3 &[] => "by_16_bytes.64_bytes" 64, "by_16_bytes.1_KiB" 1 << 10, "by_16_bytes.4_KiB" 4 << 10, "by_16_bytes.256_KiB" 256 << 10;
-            unaligned 3 &[] => "by_16_bytes.1_KiB_unaligned" 1 << 10, "by_16_bytes.4_KiB_unaligned" 4 << 10;
-            aligned 4 &[AVX] => "by_32_bytes.64_bytes" 64, "by_32_bytes.1_KiB" 1 << 10, "by_32_bytes.4_KiB" 4 << 10, "by_32_bytes.256_KiB" 256 << 10;
-            unaligned 4 &[AVX] => "by_32_bytes.1_KiB_unaligned" 1 << 10, "by_32_bytes.4_KiB_unaligned" 4 << 10;
-            aligned 5 &[AVX512F] => "by_64_bytes.64_bytes" 64, "by_64_bytes.1_KiB" 1 << 10, "by_64_bytes.4_KiB" 4 << 10, "by_64_bytes.256_KiB" 256 << 10;
-            unaligned 5 &[AVX512F] => "by_64_bytes.1_KiB_unaligned" 1 << 10, "by_64_bytes.4_KiB_unaligned" 4 << 10;
-            aligned 7 &[] => "head_and_tail.24_bytes" 24;
-            unaligned 7 &[] => "head_and_tail.24_bytes_unaligned" 24;
-            aligned 8 &[AVX] => "head_and_tail.48_bytes" 48;
-            unaligned 8 &[AVX] => "head_and_tail.48_bytes_unaligned" 48;
-            aligned 6 &[] => "past_caches.1_KiB" 1 << 10, "past_caches.4_KiB" 4 << 10, "past_caches.256_KiB" 256 << 10;
+            aligned_copies 0 &[] => "rep_movsb.64_bytes" 64, "rep_movsb.1_KiB" 1 << 10, "rep_movsb.4_KiB" 4 << 10, "rep_movsb.256_KiB" 256 << 10;
+            unaligned_copies 0 &[] => "rep_movsb.1_KiB_unaligned" 1 << 10, "rep_movsb.4_KiB_unaligned" 4 << 10;
+            aligned_copies 1 &[] => "rep_movsq.64_bytes" 64, "rep_movsq.1_KiB" 1 << 10, "rep_movsq.4_KiB" 4 << 10, "rep_movsq.256_KiB" 256 << 10;
+            aligned_copies 2 &[] => "by_8_bytes.64_bytes" 64, "by_8_bytes.1_KiB" 1 << 10, "by_8_bytes.4_KiB" 4 << 10, "by_8_bytes.256_KiB" 256 << 10;
+            aligned_copies 3 &[] => "by_16_bytes.64_bytes" 64, "by_16_bytes.1_KiB" 1 << 10, "by_16_bytes.4_KiB" 4 << 10, "by_16_bytes.256_KiB" 256 << 10;
+            unaligned_copies 3 &[] => "by_16_bytes.1_KiB_unaligned" 1 << 10, "by_16_bytes.4_KiB_unaligned" 4 << 10;
+            aligned_copies 4 &[AVX] => "by_32_bytes.64_bytes" 64, "by_32_bytes.1_KiB" 1 << 10, "by_32_bytes.4_KiB" 4 << 10, "by_32_bytes.256_KiB" 256 << 10;
+            unaligned_copies 4 &[AVX] => "by_32_bytes.1_KiB_unaligned" 1 << 10, "by_32_bytes.4_KiB_unaligned" 4 << 10;
+            aligned_copies 5 &[AVX512F] => "by_64_bytes.64_bytes" 64, "by_64_bytes.1_KiB" 1 << 10, "by_64_bytes.4_KiB" 4 << 10, "by_64_bytes.256_KiB" 256 << 10;
+            unaligned_copies 5 &[AVX512F] => "by_64_bytes.1_KiB_unaligned" 1 << 10, "by_64_bytes.4_KiB_unaligned" 4 << 10;
+            aligned_copies 7 &[] => "head_and_tail.24_bytes" 24;
+            unaligned_copies 7 &[] => "head_and_tail.24_bytes_unaligned" 24;
+            aligned_copies 8 &[AVX] => "head_and_tail.48_bytes" 48;
+            unaligned_copies 8 &[AVX] => "head_and_tail.48_bytes_unaligned" 48;
+            aligned_copies 6 &[] => "past_caches.1_KiB" 1 << 10, "past_caches.4_KiB" 4 << 10, "past_caches.256_KiB" 256 << 10;
         },
         unit: Unit::BytesPerCycle,
-        bytes: 8,
-        apart: 0.1,
-        alone: false,
-        within: None,
+        bytes_per_n: 8,
+        tolerance_share: 0.1,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -1,9 +1,9 @@
 //! Loads that are stored again, in the nearest cache.
 
-use crate::test::moves::{in_pages, load, moving_row, store};
-use crate::test::rate::{Rates, Way};
-use crate::test::walk::{Steps, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::{load_text, loop_in_pages, store_text, width_row};
+use crate::spec::program_family::{StepLoop, assemble};
+use crate::spec::rate::{ProgramVariant, RatesSpec};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Pairs of an iteration.
@@ -14,53 +14,53 @@ const COPIED: usize = 2048;
 const TO: usize = 4096 + COPIED;
 
 /// Copies in which so many loads come before their stores, in this order of addresses.
-fn copies(width: usize, together: usize, place: fn(usize) -> usize) -> Steps {
+fn load_store_groups(width: usize, together: usize, place: fn(usize) -> usize) -> StepLoop {
     let offset = |number: usize| place(number) * width % COPIED;
     let group = |first: usize| {
         let numbers = first..first + together;
-        let loads = numbers.clone().map(|number| load(width, number, &format!("r14 + {}", offset(number))));
-        let stores = numbers.map(|number| store(width, number, &format!("r14 + {}", TO + offset(number))));
+        let loads = numbers.clone().map(|number| load_text(width, number, &format!("r14 + {}", offset(number))));
+        let stores = numbers.map(|number| store_text(width, number, &format!("r14 + {}", TO + offset(number))));
         loads.chain(stores).collect::<Vec<_>>()
     };
     let all: Vec<String> = (0..PAIRS).step_by(together).flat_map(group).collect();
-    in_pages(code(&all.join("; ")), PAIRS, 2)
+    loop_in_pages(assemble(&all.join("; ")), PAIRS, 2)
 }
 
-fn one_by_one(width: usize) -> Steps {
-    copies(width, 1, |number| number)
+fn one_by_one(width: usize) -> StepLoop {
+    load_store_groups(width, 1, |number| number)
 }
 
-fn two_by_two(width: usize) -> Steps {
-    copies(width, 2, |number| number)
+fn two_by_two(width: usize) -> StepLoop {
+    load_store_groups(width, 2, |number| number)
 }
 
-fn four_by_four(width: usize) -> Steps {
-    copies(width, 4, |number| PAIRS - 1 - number)
+fn four_by_four(width: usize) -> StepLoop {
+    load_store_groups(width, 4, |number| PAIRS - 1 - number)
 }
 
-const WAYS: &[Way] = &[
-    Way::plain("a load and its store, upwards", one_by_one),
-    Way::plain("two loads and their stores, upwards", two_by_two),
-    Way::plain("four loads and their stores, downwards", four_by_four),
+const WAYS: &[ProgramVariant] = &[
+    ProgramVariant::new("a load and its store, upwards", one_by_one),
+    ProgramVariant::new("two loads and their stores, upwards", two_by_two),
+    ProgramVariant::new("four loads and their stores, downwards", four_by_four),
 ];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "copy_rate",
     about: "how many loads the core stores again in a cycle",
     definition: "aligned loads of which each is stored to another line of the nearest cache, in a core cycle",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Memory,
-    look: Look::Rates(Rates {
+    part: TestedPart::Memory,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            moving_row("8_bytes", 8, WAYS),
-            moving_row("16_bytes", 16, WAYS),
-            moving_row("32_bytes", 32, WAYS),
-            moving_row("64_bytes", 64, WAYS),
+            width_row("8_bytes", 8, WAYS),
+            width_row("16_bytes", 16, WAYS),
+            width_row("32_bytes", 32, WAYS),
+            width_row("64_bytes", 64, WAYS),
         ],
         unit: Unit::PerCycle,
-        bytes: 0,
-        apart: 0.05,
-        alone: false,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -1,7 +1,7 @@
 //! How long a line takes from one CPU to another.
 
-use crate::test::exchange::{Exchange, Exchanges};
-use crate::test::{Look, Part, Test};
+use crate::spec::exchange::{ExchangeProgram, ExchangesSpec};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 
 /// A message, and looks at its answer. 16384 of them take some microseconds: more than any two CPUs of a machine need, and little
 /// enough where nobody answers. There is no PAUSE, which takes as long as the answer on some cores.
@@ -11,23 +11,23 @@ macro_rules! ask {
     };
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "core_to_core",
     about: "how long a line takes from one CPU to another, for each two of them",
     definition: "half of the time of an exchange through a line that two CPUs have in common: one stores a message and reads until it sees the answer, which the other one stores when it has read the message; the median of those that were answered",
     source: "N. Viennot, core-to-core-latency (2022)",
-    part: Part::Environment,
-    look: Look::Exchanges(Exchanges {
-        ways: [
-            Exchange {
+    part: TestedPart::Environment,
+    experiment: Experiment::Exchanges(ExchangesSpec {
+        programs: [
+            ExchangeProgram {
                 name: "a flag",
-                before: "",
+                init: "",
                 ask: ask!("mov dword ptr [r14], 1", "cmp dword ptr [r14], 0"),
                 answer: "cmp dword ptr [r14], 1; jne 1f; mov dword ptr [r14], 0; 1:",
             },
-            Exchange {
+            ExchangeProgram {
                 name: "two counters",
-                before: "mov rax, [r14]",
+                init: "mov rax, [r14]",
                 ask: ask!("inc rax; mov [r14], rax", "cmp [r14 + 8], rax"),
                 answer: "mov rax, [r14]; cmp [r14 + 8], rax; je 1f; mov [r14 + 8], rax; 1:",
             },

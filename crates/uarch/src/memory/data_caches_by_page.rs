@@ -4,64 +4,64 @@
 //! That end may lie just before the second cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
 
 use super::data_caches::page_after_page;
-use crate::test::walk::{LINE, Steps, Walk, Walks, chase};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::Order;
+use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, chase_loop};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::RingOrder;
 use cyclescope_core::unit::Unit;
 
 /// Every other line of them.
-fn half_of_each_page(bytes: usize) -> Steps {
-    chase(bytes / (2 * LINE), 2 * LINE, Order::RandomByPage)
+fn half_of_each_page(bytes: usize) -> StepLoop {
+    chase_loop(bytes / (2 * LINE), 2 * LINE, RingOrder::RandomByPage)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "data_caches_by_page",
     about: "how large each level of the data caches is where loads need few translations",
     definition: "bytes over which loads, of all lines of a page in random order before those of another page, find all in this level or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
-    part: Part::Memory,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "each line", program: page_after_page, without: None },
-            Walk { name: "every other line", program: half_of_each_page, without: None },
+    part: TestedPart::Memory,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "each line", program: page_after_page, control: None },
+            ProgramFamily { name: "every other line", program: half_of_each_page, control: None },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
         // No known second cache is larger, and others use third ones too.
-        counts: [4 << 10, 8 << 20],
+        count_range: [4 << 10, 8 << 20],
         unit: Unit::Bytes,
-        rise: 3.0,
+        min_rise: 3.0,
         // As where each load needs a translation.
-        ratio: 1.8,
-        by_chance: true,
-        one: false,
-        always: false,
+        min_ratio: 1.8,
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
         // In an order by pages prefetchers bring a part, so that it is no latency.
-        cost: None,
-        bytes: 1,
+        cost_definition: None,
+        bytes_per_count: 1,
     }),
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cyclescope_code::program::memory::Fill;
+    use cyclescope_code::program::memory::AreaFill;
     use std::collections::BTreeSet;
 
-    fn asked() -> &'static Walks {
-        let test: &'static Test = &TEST;
-        let Look::Levels(walks) = &test.look else { unreachable!("it is one of levels") };
+    fn asked() -> &'static LevelsSpec {
+        let test: &'static TestSpec = &TEST;
+        let Experiment::Levels(walks) = &test.experiment else { unreachable!("it is one of levels") };
         walks
     }
 
     #[test]
     fn loads_of_a_page_come_together_and_programs_are_unlike() {
-        let strides = asked().walks.iter().map(|walk| {
+        let strides = asked().programs.iter().map(|walk| {
             let steps = (walk.program)(1 << 20);
             let area = &steps.memory.areas[0];
-            let Fill::Ring(ring) = &area.fill else { panic!("it is a ring") };
-            assert!(matches!(ring.order, Order::RandomByPage), "{}", walk.name);
+            let AreaFill::Ring(ring) = &area.fill else { panic!("it is a ring") };
+            assert!(matches!(ring.order, RingOrder::RandomByPage), "{}", walk.name);
             // Both have as many bytes, and so as many pages.
             assert_eq!((area.bytes as usize + ring.stride as usize).next_multiple_of(4096), (1 << 20) + 4096);
             ring.stride as usize
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn a_level_is_seen_behind_the_largest_second_cache_and_a_load_has_no_latency() {
         let walks = asked();
-        assert!(walks.counts[1] >= 2 * LARGEST && walks.counts[0] <= 8 << 10);
-        assert!(walks.cost.is_none());
+        assert!(walks.count_range[1] >= 2 * LARGEST && walks.count_range[0] <= 8 << 10);
+        assert!(walks.cost_definition.is_none());
     }
 }

@@ -2,58 +2,58 @@
 //!
 //! Physical memory is in one piece over 2 MiB: sets fill evenly, and a level ends at one count. Translations cost less too.
 
-use super::data_caches::{OCCUPIED, beside_others, each_line, every_other_line, page_after_page};
+use super::data_caches::{OCCUPIED, each_line, every_other_line, page_after_page, with_other_ring};
 use super::huge_pages::in_huge_pages;
-use crate::test::walk::{Beside, Steps, Walk, Walks};
-use crate::test::{Look, Part, Test};
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, WitnessProgram};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
-fn each_line_huge(bytes: usize) -> Steps {
+fn each_line_huge(bytes: usize) -> StepLoop {
     in_huge_pages(each_line(bytes))
 }
 
-fn every_other_line_huge(bytes: usize) -> Steps {
+fn every_other_line_huge(bytes: usize) -> StepLoop {
     in_huge_pages(every_other_line(bytes))
 }
 
-fn page_after_page_huge(bytes: usize) -> Steps {
+fn page_after_page_huge(bytes: usize) -> StepLoop {
     in_huge_pages(page_after_page(bytes))
 }
 
-fn beside_others_huge(bytes: usize) -> Steps {
-    in_huge_pages(beside_others(bytes))
+fn with_other_ring_huge(bytes: usize) -> StepLoop {
+    in_huge_pages(with_other_ring(bytes))
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "data_caches_huge",
     about: "how large each level of the data caches is in pages of 2 MiB, and how long a load takes",
     definition: "bytes over which loads in random order, in pages of 2 MiB, find all in this level or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
-    part: Part::Memory,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "each line", program: each_line_huge, without: None },
-            Walk { name: "every other line", program: every_other_line_huge, without: None },
-            Walk { name: "page after page", program: page_after_page_huge, without: None },
+    part: TestedPart::Memory,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "each line", program: each_line_huge, control: None },
+            ProgramFamily { name: "every other line", program: every_other_line_huge, control: None },
+            ProgramFamily { name: "page after page", program: page_after_page_huge, control: None },
         ],
-        others: &[],
-        takes: &[],
-        beside: Some(Beside {
-            walk: Walk { name: "each line, beside 8 KiB", program: beside_others_huge, without: None },
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: Some(WitnessProgram {
+            family: ProgramFamily { name: "each line, beside 8 KiB", program: with_other_ring_huge, control: None },
             occupied: OCCUPIED,
         }),
         // What has room in a small page is in one. No known second cache is larger, and others use third ones too.
-        counts: [8 << 10, 8 << 20],
+        count_range: [8 << 10, 8 << 20],
         unit: Unit::Bytes,
-        rise: 3.0,
-        ratio: 1.8,
+        min_rise: 3.0,
+        min_ratio: 1.8,
         // Whoever maps this memory may have split it.
-        by_chance: true,
-        one: false,
-        always: false,
-        cost: Some(
+        fills_randomly: true,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some(
             "core cycles of a load of 64 bits, mov r, [r], that waits for the one before, in pages of 2 MiB",
         ),
-        bytes: 1,
+        bytes_per_count: 1,
     }),
 };

@@ -1,65 +1,67 @@
 //! Translations of data addresses.
 
-use crate::test::walk::{Beside, LINE, Steps, Walk, Walks, chase, chase_beside};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Order, PAGE};
+use crate::spec::program_family::{
+    LINE, LevelsSpec, ProgramFamily, StepLoop, WitnessProgram, chase_loop, chase_with_other_ring,
+};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{PAGE_BYTES, RingOrder};
 use cyclescope_core::unit::Unit;
 
 /// One line of each page, the next one in the next page, so that all sets of the cache have their part.
-fn a_line(pages: usize) -> Steps {
-    chase(pages, PAGE as usize + LINE, Order::RandomByLine)
+fn a_line(pages: usize) -> StepLoop {
+    chase_loop(pages, PAGE_BYTES as usize + LINE, RingOrder::RandomByLine)
 }
 
-fn as_many_lines(lines: usize) -> Steps {
-    chase(lines, LINE, Order::RandomByLine)
+fn as_many_lines(lines: usize) -> StepLoop {
+    chase_loop(lines, LINE, RingOrder::RandomByLine)
 }
 
-fn another_line(pages: usize) -> Steps {
-    chase(pages, PAGE as usize + 3 * LINE, Order::RandomByLine)
+fn another_line(pages: usize) -> StepLoop {
+    chase_loop(pages, PAGE_BYTES as usize + 3 * LINE, RingOrder::RandomByLine)
 }
 
-fn as_many_others(lines: usize) -> Steps {
-    chase(lines, 3 * LINE, Order::RandomByLine)
+fn as_many_others(lines: usize) -> StepLoop {
+    chase_loop(lines, 3 * LINE, RingOrder::RandomByLine)
 }
 
 /// Pages of another ring.
 const OCCUPIED: usize = 24;
 
-fn beside_others(pages: usize) -> Steps {
-    chase_beside(pages, PAGE as usize + LINE, OCCUPIED)
+fn with_other_ring(pages: usize) -> StepLoop {
+    chase_with_other_ring(pages, PAGE_BYTES as usize + LINE, OCCUPIED)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "data_tlb",
     about: "how many pages of 4 KiB have their translation at hand, and what one more costs",
     definition: "pages of 4 KiB over which loads in random order find all translations in this level or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
-    part: Part::Memory,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "a line of each page", program: a_line, without: Some(as_many_lines) },
-            Walk { name: "another line of each page", program: another_line, without: Some(as_many_others) },
+    part: TestedPart::Memory,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "a line of each page", program: a_line, control: Some(as_many_lines) },
+            ProgramFamily { name: "another line of each page", program: another_line, control: Some(as_many_others) },
         ],
-        others: &[],
-        takes: &[],
-        beside: Some(Beside {
-            walk: Walk {
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: Some(WitnessProgram {
+            family: ProgramFamily {
                 name: "a line of each page, beside 24 pages",
-                program: beside_others,
-                without: None,
+                program: with_other_ring,
+                control: None,
             },
             occupied: OCCUPIED,
         }),
-        counts: [8, 8192],
+        count_range: [8, 8192],
         unit: Unit::Count,
-        rise: 3.0,
-        ratio: 1.3,
-        by_chance: false,
-        one: false,
-        always: false,
-        cost: Some(
+        min_rise: 3.0,
+        min_ratio: 1.3,
+        fills_randomly: false,
+        single_structure: false,
+        always_ends: false,
+        cost_definition: Some(
             "core cycles by which a load takes longer than one of as many lines in fewer pages: none in the first level",
         ),
-        bytes: 2 * PAGE as usize,
+        bytes_per_count: 2 * PAGE_BYTES as usize,
     }),
 };

@@ -1,9 +1,11 @@
 //! A vector times a number plus a vector.
 
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::walk::{LINE, Steps, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pointer, Present};
+use crate::spec::program_family::{LINE, StepLoop, assemble};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
+};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::{self, AVX, AVX512F, FMA};
 
@@ -18,11 +20,11 @@ const NEAR: usize = 16 << 10;
 const FAR: usize = 128 << 10;
 
 /// y = a x + y with registers of so many bytes, as many elements at once as there are together. A step is a number.
-fn daxpy(bytes: usize, width: usize, together: usize, fused: bool) -> Steps {
+fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepLoop {
     // R14 points to x, and y is half a page and five lines behind its end: no load's address is that of a store in its last 12 bits, or 10. RBP is
     // the place in both.
     let half = bytes / 2;
-    let y = half + PAGE as usize / 2 + 5 * LINE;
+    let y = half + PAGE_BYTES as usize / 2 + 5 * LINE;
     let name = ["xmm", "ymm", "zmm"][width.ilog2() as usize - 4];
     let group = |first: usize| {
         let mut all = Vec::new();
@@ -39,7 +41,9 @@ fn daxpy(bytes: usize, width: usize, together: usize, fused: bool) -> Steps {
             all.push(match (width, fused) {
                 (16, _) => format!("mulpd {register}, xmm0; addpd {register}, [r14 + rbp + {at}]"),
                 (_, true) => format!("vfmadd213pd {register}, {name}0, [r14 + rbp + {at}]"),
-                (_, false) => format!("vmulpd {register}, {register}, {name}0; vaddpd {register}, {register}, [r14 + rbp + {at}]"),
+                (_, false) => {
+                    format!("vmulpd {register}, {register}, {name}0; vaddpd {register}, {register}, [r14 + rbp + {at}]")
+                }
             });
         }
         for (offset, register) in numbers.map(of) {
@@ -52,64 +56,69 @@ fn daxpy(bytes: usize, width: usize, together: usize, fused: bool) -> Steps {
         all.join("; ")
     };
     let all: Vec<String> = (0..BLOCK / width).step_by(together).map(group).collect();
-    let area = Area {
-        lifetime: Lifetime::Kept,
-        present: Present::Everywhere,
-        pointer: Some(Pointer { register: 14, at: At::Start }),
-        ..Area::new(bytes as u64 + PAGE, Fill::Bytes(vec![0]))
+    let area = MemoryArea {
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
+        ..MemoryArea::new(bytes as u64 + PAGE_BYTES, AreaFill::Bytes(vec![0]))
     };
-    Steps {
-        init: code("xor ebp, ebp; pxor xmm0, xmm0"),
-        body: code(&format!("{}; add rbp, {BLOCK}; and rbp, {}", all.join("; "), half - 1)),
+    StepLoop {
+        init: assemble("xor ebp, ebp; pxor xmm0, xmm0"),
+        body: assemble(&format!("{}; add rbp, {BLOCK}; and rbp, {}", all.join("; "), half - 1)),
         following: Vec::new(),
-        steps: BLOCK / NUMBER,
+        steps_per_iteration: BLOCK / NUMBER,
         iterations: (CALL / BLOCK).max(half / BLOCK) as u64,
-        memory: Memory { areas: vec![area], ..Memory::default() },
+        memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
     }
 }
 
-const SSE: &[Way] = &[
-    Way::plain("one by one", |bytes| daxpy(bytes, 16, 1, false)),
-    Way::plain("two by two", |bytes| daxpy(bytes, 16, 2, false)),
-    Way::plain("four by four", |bytes| daxpy(bytes, 16, 4, false)),
-    Way::plain("eight by eight", |bytes| daxpy(bytes, 16, 8, false)),
+const SSE: &[ProgramVariant] = &[
+    ProgramVariant::new("one by one", |bytes| daxpy_loop(bytes, 16, 1, false)),
+    ProgramVariant::new("two by two", |bytes| daxpy_loop(bytes, 16, 2, false)),
+    ProgramVariant::new("four by four", |bytes| daxpy_loop(bytes, 16, 4, false)),
+    ProgramVariant::new("eight by eight", |bytes| daxpy_loop(bytes, 16, 8, false)),
 ];
-const FMA_32: &[Way] = &[
-    Way::plain("one by one", |bytes| daxpy(bytes, 32, 1, true)),
-    Way::plain("two by two", |bytes| daxpy(bytes, 32, 2, true)),
-    Way::plain("four by four", |bytes| daxpy(bytes, 32, 4, true)),
-    Way::plain("eight by eight", |bytes| daxpy(bytes, 32, 8, true)),
+const FMA_32: &[ProgramVariant] = &[
+    ProgramVariant::new("one by one", |bytes| daxpy_loop(bytes, 32, 1, true)),
+    ProgramVariant::new("two by two", |bytes| daxpy_loop(bytes, 32, 2, true)),
+    ProgramVariant::new("four by four", |bytes| daxpy_loop(bytes, 32, 4, true)),
+    ProgramVariant::new("eight by eight", |bytes| daxpy_loop(bytes, 32, 8, true)),
 ];
-const FMA_64: &[Way] = &[
-    Way::plain("one by one", |bytes| daxpy(bytes, 64, 1, true)),
-    Way::plain("two by two", |bytes| daxpy(bytes, 64, 2, true)),
-    Way::plain("four by four", |bytes| daxpy(bytes, 64, 4, true)),
-    Way::plain("eight by eight", |bytes| daxpy(bytes, 64, 8, true)),
+const FMA_64: &[ProgramVariant] = &[
+    ProgramVariant::new("one by one", |bytes| daxpy_loop(bytes, 64, 1, true)),
+    ProgramVariant::new("two by two", |bytes| daxpy_loop(bytes, 64, 2, true)),
+    ProgramVariant::new("four by four", |bytes| daxpy_loop(bytes, 64, 4, true)),
+    ProgramVariant::new("eight by eight", |bytes| daxpy_loop(bytes, 64, 8, true)),
 ];
 
-const fn row(name: &'static str, bytes: usize, ways: &'static [Way], needs: &'static [CpuidFeature]) -> Row {
-    Row::new(name, bytes, 1.0, ways).needing(needs)
+const fn daxpy_row(
+    name: &'static str,
+    bytes: usize,
+    ways: &'static [ProgramVariant],
+    needs: &'static [CpuidFeature],
+) -> TestRow {
+    TestRow::new(name, bytes, 1.0, ways).requiring(needs)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "daxpy",
     about: "how many numbers of a vector times a number plus a vector the core does in a cycle",
     definition: "numbers of eight bytes in a core cycle, of which one is loaded from each vector, multiplied and added, and stored; both vectors together have 16 KiB or 128 KiB",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
-    part: Part::Memory,
-    look: Look::Rates(Rates {
+    part: TestedPart::Memory,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            row("16_bytes_near", NEAR, SSE, &[]),
-            row("16_bytes_far", FAR, SSE, &[]),
-            row("32_bytes_fma_near", NEAR, FMA_32, &[AVX, FMA]),
-            row("32_bytes_fma_far", FAR, FMA_32, &[AVX, FMA]),
-            row("64_bytes_fma_near", NEAR, FMA_64, &[AVX512F]),
-            row("64_bytes_fma_far", FAR, FMA_64, &[AVX512F]),
+            daxpy_row("16_bytes_near", NEAR, SSE, &[]),
+            daxpy_row("16_bytes_far", FAR, SSE, &[]),
+            daxpy_row("32_bytes_fma_near", NEAR, FMA_32, &[AVX, FMA]),
+            daxpy_row("32_bytes_fma_far", FAR, FMA_32, &[AVX, FMA]),
+            daxpy_row("64_bytes_fma_near", NEAR, FMA_64, &[AVX512F]),
+            daxpy_row("64_bytes_fma_far", FAR, FMA_64, &[AVX512F]),
         ],
         unit: Unit::PerCycle,
-        bytes: 1,
-        apart: 0.12,
-        alone: false,
-        within: None,
+        bytes_per_n: 1,
+        tolerance_share: 0.12,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -5,9 +5,9 @@
 //! address comes much later, and much waits for the load: if the load goes ahead by then, that costs so much less than in the first clean
 //! run. Where in the row that run is alone differs.
 
-use crate::test::moves::in_pages;
-use crate::test::walk::{Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::loop_in_pages;
+use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Rows of the shorter call.
@@ -18,7 +18,7 @@ const LATE: usize = 40;
 const ALWAYS: usize = 5;
 
 /// What a program consists of.
-struct Texts {
+struct RunTexts {
     /// Runs of a row, the one that shows an alias among them: more than cores take that do not let a load go ahead for a while after one.
     runs: usize,
     /// Makes the index of the store's address the load's own, and another one.
@@ -31,14 +31,14 @@ struct Texts {
     behind: &'static str,
 }
 
-const ONE: Texts = Texts {
+const ONE: RunTexts = RunTexts {
     runs: 128,
     index: ["mov rdx, -16", "mov edx, 0"],
     address: "imul rdx, rdi; ",
     access: "mov [r14 + 8*rdx + 256], rbx; mov rsi, [r14 + 128]",
     behind: "imul rsi, rdi; ",
 };
-const OTHER: Texts = Texts {
+const OTHER: RunTexts = RunTexts {
     runs: 144,
     index: ["mov rcx, -24", "xor ecx, ecx"],
     address: "imul rcx, rcx, 1; ",
@@ -47,43 +47,51 @@ const OTHER: Texts = Texts {
 };
 
 /// A row in which the store's address is late in this run. Each run waits until the one before is complete.
-fn row(late: usize, texts: &Texts) -> Steps {
-    let Texts { runs, index: [own, another], address, access, behind } = texts;
+fn run_row(late: usize, texts: &RunTexts) -> StepLoop {
+    let RunTexts { runs, index: [own, another], address, access, behind } = texts;
     let run = |number: usize| {
         let index = if number == 0 { own } else { another };
         let times = if number == late { LATE } else { 0 };
         format!("lfence; {index}; {}call 2f; {}", address.repeat(times), behind.repeat(times))
     };
     let calls: String = (0..*runs).map(run).collect();
-    let body = code(&format!("{calls}jmp 3f; 2: {}{access}; ret; 3:", address.repeat(ALWAYS)));
+    let body = assemble(&format!("{calls}jmp 3f; 2: {}{access}; ret; 3:", address.repeat(ALWAYS)));
     // The stack is at the end of the pages.
-    let init = code("mov edi, 1; mov ebx, 3; mov eax, 5; lea rsp, [r14 + 8192]");
-    Steps { init, iterations: ROWS, ..in_pages(body, 1, 2) }
+    let init = assemble("mov edi, 1; mov ebx, 3; mov eax, 5; lea rsp, [r14 + 8192]");
+    StepLoop { init, iterations: ROWS, ..loop_in_pages(body, 1, 2) }
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "disambiguation",
     about: "how often a load must have had no store before it to its address until it goes ahead of stores whose addresses come late",
     definition: "runs of one load, counted from one in which a store before it had its address, that wait for such a store; none where the load goes ahead at once, or never in so many runs",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); Intel 64 and IA-32 Architectures Optimization Reference Manual, memory disambiguation",
-    part: Part::Memory,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "one load", program: |_| row(1, &ONE), without: Some(|late| row(late, &ONE)) },
-            Walk { name: "two loads", program: |_| row(1, &OTHER), without: Some(|late| row(late, &OTHER)) },
+    part: TestedPart::Memory,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily {
+                name: "one load",
+                program: |_| run_row(1, &ONE),
+                control: Some(|late| run_row(late, &ONE)),
+            },
+            ProgramFamily {
+                name: "two loads",
+                program: |_| run_row(1, &OTHER),
+                control: Some(|late| run_row(late, &OTHER)),
+            },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
-        counts: [1, 96],
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
+        count_range: [1, 96],
         unit: Unit::Count,
-        rise: 20.0,
-        ratio: 1.2,
-        by_chance: false,
-        one: true,
-        always: true,
-        cost: None,
-        bytes: 0,
+        min_rise: 20.0,
+        min_ratio: 1.2,
+        fills_randomly: false,
+        single_structure: true,
+        always_ends: true,
+        cost_definition: None,
+        bytes_per_count: 0,
     }),
 };
 
@@ -97,7 +105,7 @@ mod tests {
     fn rows_differ_in_the_place_of_one_run_alone() {
         for texts in [&ONE, &OTHER] {
             let decoded = |late: usize| -> Vec<Mnemonic> {
-                let body = row(late, texts).body;
+                let body = run_row(late, texts).body;
                 Decoder::new(64, &body, DecoderOptions::NONE).into_iter().map(|one| one.mnemonic()).collect()
             };
             let [mut one, mut other] = [1, 96].map(decoded);

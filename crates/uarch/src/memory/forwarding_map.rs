@@ -1,9 +1,9 @@
 //! Which loads take their bytes from a store before, by where they begin.
 
-use crate::test::map::{Course, Map};
-use crate::test::text::repeated;
-use crate::test::walk::{Steps, Walk};
-use crate::test::{Look, Part, Test};
+use crate::spec::cost_map::{CostMapSpec, MapRow};
+use crate::spec::program_family::{ProgramFamily, StepLoop};
+use crate::spec::text_loop::repeat_text;
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use iced_x86::CpuidFeature::{self, AVX, AVX512F};
 
 /// The lines of the store in both programs. One of up to 16 bytes begins so far behind the line's begin that no load crosses its ends.
@@ -17,7 +17,7 @@ const ITERATIONS: u64 = 48;
 
 /// Where a store and a load are.
 #[derive(Clone, Copy)]
-enum Where {
+enum AccessPlacement {
     /// The store stays, and the load goes from the first place at which they have a byte in common to the last one, by steps of so many bytes.
     Load { step: usize },
     /// Both are at the same place, which goes across the end of so many bytes.
@@ -25,14 +25,14 @@ enum Where {
 }
 
 /// A store and a load of so many bytes.
-struct Pair {
+struct StoreLoadPair {
     store: usize,
     load: usize,
-    wher: Where,
+    placement: AccessPlacement,
 }
 
 /// The name of a register, by program, for so many bytes; vectors where the store is one.
-fn register(program: usize, vector: bool, bytes: usize) -> String {
+fn register_name(program: usize, vector: bool, bytes: usize) -> String {
     let general = [["al", "ax", "eax", "rax"], ["sil", "si", "esi", "rsi"]][program];
     let letter = match bytes {
         32 => 'y',
@@ -46,29 +46,29 @@ fn register(program: usize, vector: bool, bytes: usize) -> String {
 }
 
 /// A load of so many bytes into the register that is stored, and the store.
-fn texts(pair: &Pair, program: usize, [to, from]: [usize; 2]) -> [String; 2] {
+fn store_and_load(pair: &StoreLoadPair, program: usize, [to, from]: [usize; 2]) -> [String; 2] {
     let vector = pair.store > 8;
     let vex = if pair.store > 16 { "v" } else { "" };
     let at = |place: usize| format!("[r14 + r12 + {place}]");
-    let full = register(program, vector, pair.store);
+    let full = register_name(program, vector, pair.store);
     let name = match (vector, pair.store) {
         (false, _) => "mov".to_string(),
         (true, _) => format!("{vex}movups"),
     };
     let store = format!("{name} {}, {full}", at(to));
     let load = match (vector, pair.load) {
-        (false, 1) => format!("movzx {}, byte ptr {}", register(program, false, 4), at(from)),
-        (false, 2) => format!("movzx {}, word ptr {}", register(program, false, 4), at(from)),
-        (true, 4) => format!("{vex}movd {}, {}", register(program, true, 4), at(from)),
-        (true, 8) => format!("{vex}movq {}, {}", register(program, true, 8), at(from)),
-        (_, bytes) => format!("{name} {}, {}", register(program, vector, bytes), at(from)),
+        (false, 1) => format!("movzx {}, byte ptr {}", register_name(program, false, 4), at(from)),
+        (false, 2) => format!("movzx {}, word ptr {}", register_name(program, false, 4), at(from)),
+        (true, 4) => format!("{vex}movd {}, {}", register_name(program, true, 4), at(from)),
+        (true, 8) => format!("{vex}movq {}, {}", register_name(program, true, 8), at(from)),
+        (_, bytes) => format!("{name} {}, {}", register_name(program, vector, bytes), at(from)),
     };
     [store, load]
 }
 
 /// Multiplications of a general register behind the load, which are subtracted: without them loads of a part that some cores take for renamed at first come late now and
 /// then, by the place of the code.
-fn links(pair: &Pair, program: usize) -> &'static str {
+fn multiply_links(pair: &StoreLoadPair, program: usize) -> &'static str {
     match (pair.store > 8, program) {
         (true, _) => "",
         (false, 0) => "imul rax, rax; imul rax, rax",
@@ -76,60 +76,63 @@ fn links(pair: &Pair, program: usize) -> &'static str {
     }
 }
 
-fn without(pair: &Pair, program: usize) -> Steps {
-    Steps { iterations: ITERATIONS, ..repeated("", links(pair, program)) }
+fn links_loop(pair: &StoreLoadPair, program: usize) -> StepLoop {
+    StepLoop { iterations: ITERATIONS, ..repeat_text("", multiply_links(pair, program)) }
 }
 
-fn program(pair: &Pair, program: usize, number: usize) -> Steps {
-    let places = match pair.wher {
+fn forwarding_loop(pair: &StoreLoadPair, program: usize, number: usize) -> StepLoop {
+    let places = match pair.placement {
         // The first load ends with the first byte of the store.
-        Where::Load { step } => {
+        AccessPlacement::Load { step } => {
             let to = AT[program] + if pair.store <= 16 { INSIDE } else { 0 };
             [to, to + number * step + step - pair.load]
         }
-        Where::Both { end } => [end * (1 + program) - END + number; 2],
+        AccessPlacement::Both { end } => [end * (1 + program) - END + number; 2],
     };
-    let [store, load] = texts(pair, program, places);
-    Steps { iterations: ITERATIONS, ..repeated("", &format!("{store}; {load}; {}", links(pair, program))) }
+    let [store, load] = store_and_load(pair, program, places);
+    StepLoop {
+        iterations: ITERATIONS,
+        ..repeat_text("", &format!("{store}; {load}; {}", multiply_links(pair, program)))
+    }
 }
 
 /// Rows by what is stored and loaded.
 macro_rules! rows {
     ($($name:literal $store:literal $load:literal $wher:expr, $first:expr, $places:expr, $apart:expr, $needs:expr;)+) => {
         &[$(
-            Course {
+            MapRow {
                 name: $name,
-                first: $first,
-                places: $places,
-                apart: $apart,
-                ways: [
-                    Walk {
+                first_place: $first,
+                place_count: $places,
+                stride: $apart,
+                programs: [
+                    ProgramFamily {
                         name: "one place",
-                        program: |number| program(&Pair { store: $store, load: $load, wher: $wher }, 0, number),
-                        without: if $store > 8 { None } else { Some(|_| without(&Pair { store: $store, load: $load, wher: $wher }, 0)) },
+                        program: |number| forwarding_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 0, number),
+                        control: if $store > 8 { None } else { Some(|_| links_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 0)) },
                     },
-                    Walk {
+                    ProgramFamily {
                         name: "another place",
-                        program: |number| program(&Pair { store: $store, load: $load, wher: $wher }, 1, number),
-                        without: if $store > 8 { None } else { Some(|_| without(&Pair { store: $store, load: $load, wher: $wher }, 1)) },
+                        program: |number| forwarding_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 1, number),
+                        control: if $store > 8 { None } else { Some(|_| links_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 1)) },
                     },
                 ],
-                needs: $needs,
+                required_features: $needs,
             }
         ),+]
     };
     ($($name:literal $store:literal $load:literal by $step:literal $needs:expr;)+) => {
-        rows! { $($name $store $load Where::Load { step: $step }, $step - $load, ($store + $load) / $step - 1, $step, $needs;)+ }
+        rows! { $($name $store $load AccessPlacement::Load { step: $step }, $step - $load, ($store + $load) / $step - 1, $step, $needs;)+ }
     };
     ($($name:literal $store:literal end $end:literal $needs:expr;)+) => {
-        rows! { $($name $store $store Where::Both { end: $end }, -(END as isize), 2 * END, 1, $needs;)+ }
+        rows! { $($name $store $store AccessPlacement::Both { end: $end }, -(END as isize), 2 * END, 1, $needs;)+ }
     };
 }
 
 const NONE: &[CpuidFeature] = &[];
 const WHOLE: &[CpuidFeature] = &[AVX, AVX512F];
 
-const OFFSETS: &[Course] = rows! {
+const OFFSETS: &[MapRow] = rows! {
     "4_to_4_bytes" 4 4 by 1 NONE;
     "4_to_8_bytes" 4 8 by 1 NONE;
     "8_to_1_bytes" 8 1 by 1 NONE;
@@ -147,36 +150,36 @@ const OFFSETS: &[Course] = rows! {
     "64_to_64_bytes" 64 64 by 16 WHOLE;
 };
 
-const ENDS: &[Course] = rows! {
+const ENDS: &[MapRow] = rows! {
     "8_bytes_at_line_end" 8 end 64 NONE;
     "16_bytes_at_line_end" 16 end 64 NONE;
     "8_bytes_at_page_end" 8 end 4096 NONE;
 };
 
-const fn map(
+const fn forwarding_test(
     name: &'static str,
     about: &'static str,
     definition: &'static str,
-    rows: &'static [Course],
-) -> Test {
-    Test {
+    rows: &'static [MapRow],
+) -> TestSpec {
+    TestSpec {
         name,
         about,
         definition,
         source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); H. Wong, Store-to-Load Forwarding and Memory Disambiguation in x86 Processors (2014)",
-        part: Part::Memory,
-        look: Look::Map(Map { rows, apart: 0.3, apart_share: 0.06 }),
+        part: TestedPart::Memory,
+        experiment: Experiment::CostMap(CostMapSpec { rows, tolerance: 0.3, tolerance_share: 0.06 }),
     }
 }
 
-pub(crate) const TEST: Test = map(
+pub(crate) const TEST: TestSpec = forwarding_test(
     "forwarding_map",
     "which loads take their bytes from a store before, by their sizes and by where the load begins",
     "core cycles from a register through a store and a load that begins so many bytes behind it, and back, where that takes least; of a general register what a chain with two multiplications takes longer than these",
     OFFSETS,
 );
 
-pub(crate) const AT_ENDS: Test = map(
+pub(crate) const AT_ENDS: TestSpec = forwarding_test(
     "forwarding_ends",
     "what a value takes through memory across ends of lines and pages, by where it begins",
     "core cycles from a register through a store and a load at the same address, so many bytes behind the end of a line or page, and back, where that takes least; of a general register as in forwarding_map",
@@ -189,7 +192,7 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
 
     /// The places of the first store and the first load.
-    fn places(steps: &Steps) -> [i64; 2] {
+    fn places(steps: &StepLoop) -> [i64; 2] {
         let mut decoder = Decoder::new(64, &steps.body, DecoderOptions::NONE);
         [(); 2].map(|()| decoder.decode().memory_displacement64() as i64)
     }
@@ -197,24 +200,24 @@ mod tests {
     #[test]
     fn places_are_those_of_the_loads_begin() {
         for row in OFFSETS {
-            for number in [0, row.places - 1] {
-                for walk in &row.ways {
+            for number in [0, row.place_count - 1] {
+                for walk in &row.programs {
                     let [store, load] = places(&(walk.program)(number));
-                    assert_eq!(load - store, row.place(number) as i64, "{}", row.name);
+                    assert_eq!(load - store, row.place_at(number) as i64, "{}", row.name);
                 }
             }
         }
-        let first = |row: &Course| [row.first, row.place(row.places - 1)];
+        let first = |row: &MapRow| [row.first_place, row.place_at(row.place_count - 1)];
         assert_eq!(OFFSETS.iter().take(2).map(first).collect::<Vec<_>>(), [[-3, 3], [-7, 3]]);
     }
 
     #[test]
     fn ends_are_of_lines_and_of_pages() {
         for (row, end) in ENDS.iter().zip([64, 64, 4096]) {
-            for number in [0, row.places - 1] {
-                for walk in &row.ways {
+            for number in [0, row.place_count - 1] {
+                for walk in &row.programs {
                     let [store, load] = places(&(walk.program)(number));
-                    let behind = store - row.place(number) as i64;
+                    let behind = store - row.place_at(number) as i64;
                     assert!(store == load && behind % end == 0 && behind > 0, "{}", row.name);
                 }
             }
@@ -223,9 +226,9 @@ mod tests {
     #[test]
     fn a_control_is_the_program_without_its_store_and_its_load() {
         let mut controls = 0;
-        for walk in OFFSETS.iter().chain(ENDS).flat_map(|row| &row.ways) {
-            let Some(without) = walk.without else { continue };
-            let decoded = |steps: Steps| -> Vec<Instruction> {
+        for walk in OFFSETS.iter().chain(ENDS).flat_map(|row| &row.programs) {
+            let Some(without) = walk.control else { continue };
+            let decoded = |steps: StepLoop| -> Vec<Instruction> {
                 Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().collect()
             };
             let [mut own, rest] = [(walk.program)(1), without(1)].map(decoded);

@@ -2,9 +2,12 @@
 //!
 //! Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
 
-use crate::test::walk::{LINE, Steps, Walk, Walks, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Memory, PAGE, Pages, Pointer, Present};
+use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PointerPosition, ProgramMemory,
+    StoreLifetime,
+};
 use cyclescope_core::random::Random;
 use cyclescope_core::unit::Unit;
 
@@ -22,83 +25,80 @@ const HIDDEN: usize = 23;
 
 /// So many lines this far apart, the first one so far behind the start of a page: all in one set, or each in another one of the same
 /// pages. Where the hypervisor splits huge pages, translations of both fill the same sets.
-fn lines(number: usize, apart: usize, behind: usize, one_set: bool) -> Vec<usize> {
-    let line = |number: usize| if one_set { behind } else { (behind + number * LINE) % PAGE as usize };
+fn set_lines(number: usize, apart: usize, behind: usize, one_set: bool) -> Vec<usize> {
+    let line = |number: usize| if one_set { behind } else { (behind + number * LINE) % PAGE_BYTES as usize };
     (0..number).map(|number| number * apart + line(number)).collect()
 }
 
 /// Loads that go round these lines in random order. Each waits for the load before and for the chain beside that.
-fn ring(mut lines: Vec<usize>, apart: usize) -> Steps {
+fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
     Random::new(lines.len() as u64).shuffle(&mut lines);
     // R14 points to all of them and RBP to one. R11 is zero, and so is R12 behind its chain.
     let next = lines.iter().cycle().skip(1);
-    let each = lines
-        .iter()
-        .zip(next)
-        .map(|(own, next)| format!("lea rbp, [r14 + {next}]; mov [r14 + {own}], rbp; "));
+    let each = lines.iter().zip(next).map(|(own, next)| format!("lea rbp, [r14 + {next}]; mov [r14 + {own}], rbp; "));
     let init = format!("{}xor r11d, r11d; lea rbp, [r14 + {}]", each.collect::<String>(), lines[0]);
     let chain = "add r12, r11; ".repeat(HIDDEN);
     let step = format!("mov r12, rbp; and r12, r11; mov rbp, [rbp]; {chain}add rbp, r12");
-    let area = Area {
-        pages: Pages::Huge,
-        lifetime: Lifetime::Kept,
-        present: Present::Everywhere,
-        pointer: Some(Pointer { register: 14, at: At::Start }),
-        ..Area::new((MOST * apart) as u64, Fill::Image(Vec::new()))
+    let area = MemoryArea {
+        pages: PageSize::Huge,
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
+        ..MemoryArea::new((MOST * apart) as u64, AreaFill::Image(Vec::new()))
     };
-    Steps {
-        init: code(&init),
-        body: code(&step).repeat(LOADS),
+    StepLoop {
+        init: assemble(&init),
+        body: assemble(&step).repeat(LOADS),
         following: Vec::new(),
-        steps: LOADS,
+        steps_per_iteration: LOADS,
         iterations: ITERATIONS,
-        memory: Memory { areas: vec![area], ..Memory::default() },
+        memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
     }
 }
 
-fn each_mib(number: usize) -> Steps {
-    ring(lines(number, SETS, 0, true), SETS)
+fn each_mib(number: usize) -> StepLoop {
+    load_ring(set_lines(number, SETS, 0, true), SETS)
 }
 
-fn other_sets(number: usize) -> Steps {
-    ring(lines(number, SETS, 0, false), SETS)
+fn other_sets(number: usize) -> StepLoop {
+    load_ring(set_lines(number, SETS, 0, false), SETS)
 }
 
 /// The line of a page in the other program.
 const ANOTHER: usize = 37 * LINE;
 
-fn each_half(number: usize) -> Steps {
-    ring(lines(number, FEWER_SETS, ANOTHER, true), FEWER_SETS)
+fn each_half(number: usize) -> StepLoop {
+    load_ring(set_lines(number, FEWER_SETS, ANOTHER, true), FEWER_SETS)
 }
 
-fn others_of_half(number: usize) -> Steps {
-    ring(lines(number, FEWER_SETS, ANOTHER, false), FEWER_SETS)
+fn others_of_half(number: usize) -> StepLoop {
+    load_ring(set_lines(number, FEWER_SETS, ANOTHER, false), FEWER_SETS)
 }
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "l2_ways",
     about: "how many lines a set of the second data cache holds",
     definition: "lines with the same address modulo 1 MiB, in pages of 2 MiB, that are all in the second data cache or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
-    part: Part::Memory,
-    look: Look::Levels(Walks {
-        walks: &[
-            Walk { name: "each MiB", program: each_mib, without: Some(other_sets) },
-            Walk { name: "each 512 KiB", program: each_half, without: Some(others_of_half) },
+    part: TestedPart::Memory,
+    experiment: Experiment::Levels(LevelsSpec {
+        programs: &[
+            ProgramFamily { name: "each MiB", program: each_mib, control: Some(other_sets) },
+            ProgramFamily { name: "each 512 KiB", program: each_half, control: Some(others_of_half) },
         ],
-        others: &[],
-        takes: &[],
-        beside: None,
-        counts: [2, MOST],
+        fallback_programs: &[],
+        also_occupies: &[],
+        witness: None,
+        count_range: [2, MOST],
         unit: Unit::Count,
         // More than a second cache takes longer than the nearest one, as where both programs wait for translations.
-        rise: 12.0,
-        ratio: 1.3,
-        by_chance: false,
-        one: true,
-        always: true,
-        cost: None,
-        bytes: SETS,
+        min_rise: 12.0,
+        min_ratio: 1.3,
+        fills_randomly: false,
+        single_structure: true,
+        always_ends: true,
+        cost_definition: None,
+        bytes_per_count: SETS,
     }),
 };
 
@@ -109,15 +109,15 @@ mod tests {
     #[test]
     fn programs_differ_in_the_lines_of_their_pages_alone() {
         for (apart, behind) in [(SETS, 0), (FEWER_SETS, ANOTHER)] {
-            let [one, others] = [true, false].map(|one_set| lines(MOST, apart, behind, one_set));
+            let [one, others] = [true, false].map(|one_set| set_lines(MOST, apart, behind, one_set));
             assert!(one.iter().all(|line| line % FEWER_SETS == behind));
-            let pages = |lines: &[usize]| lines.iter().map(|line| line / PAGE as usize).collect::<Vec<_>>();
+            let pages = |lines: &[usize]| lines.iter().map(|line| line / PAGE_BYTES as usize).collect::<Vec<_>>();
             assert_eq!(pages(&one), pages(&others));
-            let mut sets: Vec<usize> = others.iter().map(|line| line % PAGE as usize).collect();
+            let mut sets: Vec<usize> = others.iter().map(|line| line % PAGE_BYTES as usize).collect();
             sets.sort_unstable();
             sets.dedup();
             assert_eq!(sets.len(), MOST);
-            let [one, others] = [one, others].map(|lines| ring(lines, apart));
+            let [one, others] = [one, others].map(|lines| load_ring(lines, apart));
             assert_eq!((one.body, one.memory), (others.body, others.memory));
         }
     }

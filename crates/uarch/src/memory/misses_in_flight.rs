@@ -4,10 +4,12 @@
 //! has a buffer for each line that it waits for and for one more, the chain goes on beside them; with one line more it waits until one is back. So nothing
 //! hangs on how fast lines come from memory. The same program with other lines, which are in the nearest cache, is subtracted.
 
-use crate::test::batches::Batches;
-use crate::test::walk::{Beside, LINE, Steps, Walk, chase, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Area, At, Fill, Lifetime, Order, PAGE, Pointer, Present};
+use crate::spec::batches::BatchesSpec;
+use crate::spec::program_family::{LINE, ProgramFamily, StepLoop, WitnessProgram, assemble, chase_loop};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, RingOrder, StoreLifetime,
+};
 use cyclescope_core::random::Random;
 
 /// The largest number of lines, those that were there beforehand included.
@@ -28,7 +30,7 @@ const LINKS: usize = 160;
 
 /// How the lines of a batch are used.
 #[derive(Debug, Clone, Copy)]
-struct Use {
+struct MissBatch {
     /// Lines that are loaded beforehand.
     before: usize,
     /// What fetches each of the others.
@@ -39,11 +41,11 @@ struct Use {
     fenced: bool,
 }
 
-fn batches(number: usize, how: Use) -> Steps {
-    let Use { before, fetch, behind, fenced } = how;
+fn miss_batches(number: usize, how: MissBatch) -> StepLoop {
+    let MissBatch { before, fetch, behind, fenced } = how;
     let mut random = Random::new(number as u64);
     let mut lines: Vec<usize> = (0..MOST).map(|line| line * APART).collect();
-    let alone = chase(RING, LINE, Order::RandomByLine);
+    let alone = chase_loop(RING, LINE, RingOrder::RandomByLine);
     let mut body = Vec::new();
     for _ in 0..ORDERS {
         random.shuffle(&mut lines);
@@ -53,82 +55,82 @@ fn batches(number: usize, how: Use) -> Steps {
         text += "mfence; lfence";
         for (place, line) in lines[..before + number].iter().enumerate() {
             text += "; ";
-            text += &if place < before { to_vector(line + behind) } else { fetch(line + behind) };
+            text += &if place < before { load_line_to_vector(line + behind) } else { fetch(line + behind) };
         }
         if fenced {
             text += "; lfence";
         }
-        body.extend(code(&text));
-        body.extend(code("mov rbp, [rbp]").repeat(LINKS));
-        body.extend(code("lfence"));
+        body.extend(assemble(&text));
+        body.extend(assemble("mov rbp, [rbp]").repeat(LINKS));
+        body.extend(assemble("lfence"));
     }
     let mut memory = alone.memory;
-    memory.areas.push(Area {
-        lifetime: Lifetime::Kept,
-        present: Present::Everywhere,
-        pointer: Some(Pointer { register: 12, at: At::Start }),
-        ..Area::new((2 * FLUSHED as u64).next_multiple_of(PAGE), Fill::Bytes(vec![1]))
+    memory.areas.push(MemoryArea {
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 12, at: PointerPosition::Start }),
+        ..MemoryArea::new((2 * FLUSHED as u64).next_multiple_of(PAGE_BYTES), AreaFill::Bytes(vec![1]))
     });
-    Steps { body, memory, steps: ORDERS, iterations: ITERATIONS, ..alone }
+    StepLoop { body, memory, steps_per_iteration: ORDERS, iterations: ITERATIONS, ..alone }
 }
 
-fn prefetch(line: usize) -> String {
+fn prefetch_line(line: usize) -> String {
     format!("prefetcht0 [r12 + {line}]")
 }
 
-fn to_general(line: usize) -> String {
+fn load_line_to_general(line: usize) -> String {
     format!("mov eax, [r12 + {line}]")
 }
 
-fn to_vector(line: usize) -> String {
+fn load_line_to_vector(line: usize) -> String {
     format!("movups xmm0, [r12 + {line}]")
 }
 
-const MISSES: Use = Use { before: 0, fetch: prefetch, behind: 0, fenced: false };
-const HITS: Use = Use { behind: FLUSHED, ..MISSES };
-const LOADS: Use = Use { fetch: to_general, ..MISSES };
+const MISSES: MissBatch = MissBatch { before: 0, fetch: prefetch_line, behind: 0, fenced: false };
+const HITS: MissBatch = MissBatch { behind: FLUSHED, ..MISSES };
+const LOADS: MissBatch = MissBatch { fetch: load_line_to_general, ..MISSES };
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "misses_in_flight",
     about: "for how many lines the nearest data cache waits at once",
     definition: "lines for which the nearest data cache waits at once: one more waits for one of them",
     source: "D. Kroft, Lockup-free Instruction Fetch/Prefetch Cache Organization (1981)",
-    part: Part::Memory,
-    look: Look::Batches(Batches {
-        walks: &[
-            Walk {
+    part: TestedPart::Memory,
+    experiment: Experiment::Batches(BatchesSpec {
+        programs: &[
+            ProgramFamily {
                 name: "prefetcht0",
-                program: |number| batches(number, MISSES),
-                without: Some(|number| batches(number, HITS)),
+                program: |number| miss_batches(number, MISSES),
+                control: Some(|number| miss_batches(number, HITS)),
             },
-            Walk {
+            ProgramFamily {
                 name: "mov r32, m32",
-                program: |number| batches(number, LOADS),
-                without: Some(|number| batches(number, Use { behind: FLUSHED, ..LOADS })),
+                program: |number| miss_batches(number, LOADS),
+                control: Some(|number| miss_batches(number, MissBatch { behind: FLUSHED, ..LOADS })),
             },
         ],
-        one: Walk {
+        single_event: ProgramFamily {
             name: "a load, and a fence",
-            program: |number| batches(number, Use { fenced: true, ..LOADS }),
-            without: Some(|number| batches(number, Use { fenced: true, behind: FLUSHED, ..LOADS })),
+            program: |number| miss_batches(number, MissBatch { fenced: true, ..LOADS }),
+            control: Some(|number| miss_batches(number, MissBatch { fenced: true, behind: FLUSHED, ..LOADS })),
         },
-        beside: Beside {
-            walk: Walk {
+        witness: WitnessProgram {
+            family: ProgramFamily {
                 name: "prefetcht0, behind four loads",
-                program: |number| batches(number, Use { before: BEFORE, ..MISSES }),
-                without: Some(|number| batches(number, Use { before: BEFORE, ..HITS })),
+                program: |number| miss_batches(number, MissBatch { before: BEFORE, ..MISSES }),
+                control: Some(|number| miss_batches(number, MissBatch { before: BEFORE, ..HITS })),
             },
             occupied: BEFORE,
         },
         // The chain's own.
-        more: 1,
-        part: 0.35,
+        uncounted_events: 1,
+        last_event_slack: 0.35,
         counts: &[
-            1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28,
-            30, 32, 36, 40, 44, 48, 54, 60, 68, 76,
+            1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 28, 30, 32, 36,
+            40, 44, 48, 54, 60, 68, 76,
         ],
-        takes: &[],
-        pace: "read_bandwidth",
+        also_occupies: &[],
+        pacing_test: "read_bandwidth",
     }),
 };
 
@@ -139,17 +141,16 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The displacements of a mnemonic's instructions that use R12.
-    fn lines(steps: &Steps, mnemonic: Mnemonic) -> Vec<usize> {
+    fn lines(steps: &StepLoop, mnemonic: Mnemonic) -> Vec<usize> {
         let all = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter();
-        let own =
-            all.filter(|one| one.mnemonic() == mnemonic && one.memory_base() == iced_x86::Register::R12);
+        let own = all.filter(|one| one.mnemonic() == mnemonic && one.memory_base() == iced_x86::Register::R12);
         own.map(|one| one.memory_displacement64() as usize).collect()
     }
 
     #[test]
     fn each_load_of_a_batch_misses_and_none_of_its_control() {
         for number in [2, 17, MOST - BEFORE] {
-            let [misses, hits] = [LOADS, Use { behind: FLUSHED, ..LOADS }].map(|how| batches(number, how));
+            let [misses, hits] = [LOADS, MissBatch { behind: FLUSHED, ..LOADS }].map(|how| miss_batches(number, how));
             for batch in 0..ORDERS {
                 let own = |mut all: Vec<usize>| {
                     let mut own = all.drain(batch * number..(batch + 1) * number).collect::<Vec<_>>();
@@ -165,12 +166,12 @@ mod tests {
             }
             assert_eq!(misses.memory, hits.memory);
         }
-        let beside = batches(9, Use { before: BEFORE, ..MISSES });
-        let all = [Mnemonic::Clflush, Mnemonic::Movups, Mnemonic::Prefetcht0]
-            .map(|mnemonic| lines(&beside, mnemonic).len());
+        let beside = miss_batches(9, MissBatch { before: BEFORE, ..MISSES });
+        let all =
+            [Mnemonic::Clflush, Mnemonic::Movups, Mnemonic::Prefetcht0].map(|mnemonic| lines(&beside, mnemonic).len());
         assert_eq!(all, [9 + BEFORE, BEFORE, 9].map(|each| each * ORDERS));
     }
-    fn mnemonics(steps: &Steps) -> Vec<Mnemonic> {
+    fn mnemonics(steps: &StepLoop) -> Vec<Mnemonic> {
         Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().map(|one| one.mnemonic()).collect()
     }
 
@@ -184,14 +185,14 @@ mod tests {
             vec![Mnemonic::Mov; LINKS],
             vec![Mnemonic::Lfence],
         ];
-        assert_eq!(mnemonics(&batches(number, MISSES)), order.concat().repeat(ORDERS));
+        assert_eq!(mnemonics(&miss_batches(number, MISSES)), order.concat().repeat(ORDERS));
         // Of one event alone all is waited for.
-        let Look::Batches(asked) = &TEST.look else { unreachable!("it is one of batches") };
-        let fences = |walk: &Walk| {
+        let Experiment::Batches(asked) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let fences = |walk: &ProgramFamily| {
             let all = mnemonics(&(walk.program)(1));
             all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
         };
-        assert_eq!((fences(&asked.one), fences(&asked.walks[0])), (3, 2));
+        assert_eq!((fences(&asked.single_event), fences(&asked.programs[0])), (3, 2));
     }
 
     /// Sets of the nearest cache in common designs: 32 KiB of eight ways, 48 KiB of twelve.
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn lines_have_room_in_the_nearest_cache_and_come_in_no_order_that_a_prefetcher_knows() {
-        let batch = lines(&batches(MOST - BEFORE, LOADS), Mnemonic::Mov);
+        let batch = lines(&miss_batches(MOST - BEFORE, LOADS), Mnemonic::Mov);
         let (first, second) = batch.split_at(MOST - BEFORE);
         assert_ne!(first, second, "batches differ");
         let mut sets = [0; SETS];
@@ -212,13 +213,10 @@ mod tests {
     /// The chain's loads miss the nearest cache: each waits for a line too.
     #[test]
     fn the_chain_has_a_line_of_its_own() {
-        let Look::Batches(asked) = &TEST.look else { unreachable!("it is one of batches") };
-        let Fill::Ring(ring) = &batches(1, MISSES).memory.areas[0].fill else { panic!("it is a ring") };
+        let Experiment::Batches(asked) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let AreaFill::Ring(ring) = &miss_batches(1, MISSES).memory.areas[0].fill else { panic!("it is a ring") };
         let bytes = RING * ring.stride as usize;
-        assert!(
-            (64 << 10 < bytes) && (bytes <= 256 << 10),
-            "no nearest cache holds {bytes}, and all second ones do"
-        );
-        assert_eq!(asked.more, 1);
+        assert!((64 << 10 < bytes) && (bytes <= 256 << 10), "no nearest cache holds {bytes}, and all second ones do");
+        assert_eq!(asked.uncounted_events, 1);
     }
 }

@@ -1,145 +1,145 @@
 //! What a store gives to a load behind it.
 
-use crate::test::rate::{Rates, Row, Way};
-use crate::test::text::{repeated, way};
-use crate::test::{Look, Part, Test};
+use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use crate::spec::text_loop::{repeat_text, variant};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 // An index keeps cores from knowing that both addresses are one before they have them. Loads of a part behind the first byte are in a chain with multiplications, which
 // are subtracted: in one without, loads that some cores take for renamed at first come late now and then (6.1 to 7.2 cycles by the place of the code, and 6 in all places with
 // these; Genoa, family 25, model 17).
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "store_forwarding",
     about: "what a value takes through a store and a load of it, by what they have in common",
     definition: "core cycles from a register through a store and a load of what it wrote, or of a part of it, and back",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Memory,
-    look: Look::Rates(Rates {
+    part: TestedPart::Memory,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            Row::new(
+            TestRow::new(
                 "8_bytes",
                 1,
                 1.0,
                 &[
-                    way!("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
-                    way!("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
+                    variant!("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
+                    variant!("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "low_4_of_8_bytes",
                 1,
                 1.0,
                 &[
-                    way!("mov [r14 + r12], rax; mov eax, [r14 + r12]"),
-                    way!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 328]"),
+                    variant!("mov [r14 + r12], rax; mov eax, [r14 + r12]"),
+                    variant!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 328]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "high_4_of_8_bytes",
                 1,
                 1.0,
                 &[
-                    way!("mov [r14 + r12], rax; mov eax, [r14 + r12 + 4]; imul rax, rax; imul rax, rax", less "imul rax, rax; imul rax, rax"),
-                    way!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]; imul rsi, rsi, 5; imul rsi, rsi, 5", less "imul rsi, rsi, 5; imul rsi, rsi, 5"),
+                    variant!("mov [r14 + r12], rax; mov eax, [r14 + r12 + 4]; imul rax, rax; imul rax, rax", less "imul rax, rax; imul rax, rax"),
+                    variant!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]; imul rsi, rsi, 5; imul rsi, rsi, 5", less "imul rsi, rsi, 5; imul rsi, rsi, 5"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "last_of_8_bytes",
                 1,
                 1.0,
                 &[
-                    way!("mov [r14 + r12], rax; movzx eax, byte ptr [r14 + r12 + 7]; imul rax, rax; imul rax, rax", less "imul rax, rax; imul rax, rax"),
-                    way!("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]; imul rsi, rsi, 5; imul rsi, rsi, 5", less "imul rsi, rsi, 5; imul rsi, rsi, 5"),
+                    variant!("mov [r14 + r12], rax; movzx eax, byte ptr [r14 + r12 + 7]; imul rax, rax; imul rax, rax", less "imul rax, rax; imul rax, rax"),
+                    variant!("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]; imul rsi, rsi, 5; imul rsi, rsi, 5", less "imul rsi, rsi, 5; imul rsi, rsi, 5"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "16_bytes",
                 1,
                 1.0,
                 &[
-                    way!("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
-                    way!("movdqu [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]"),
+                    variant!("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
+                    variant!("movdqu [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "low_8_of_16_bytes",
                 1,
                 1.0,
                 &[
-                    way!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12]"),
-                    way!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 320]"),
+                    variant!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12]"),
+                    variant!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 320]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "high_8_of_16_bytes",
                 1,
                 1.0,
                 &[
-                    way!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12 + 8]"),
-                    way!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 328]"),
+                    variant!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12 + 8]"),
+                    variant!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 328]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "32_bytes",
                 1,
                 1.0,
                 &[
-                    way!("vmovups [r14 + r12], ymm2; vmovups ymm2, [r14 + r12]").needing(&[AVX]),
-                    way!("vmovdqu [r14 + r12 + 320], ymm3; vmovdqu ymm3, [r14 + r12 + 320]").needing(&[AVX]),
+                    variant!("vmovups [r14 + r12], ymm2; vmovups ymm2, [r14 + r12]").requiring(&[AVX]),
+                    variant!("vmovdqu [r14 + r12 + 320], ymm3; vmovdqu ymm3, [r14 + r12 + 320]").requiring(&[AVX]),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "64_bytes",
                 1,
                 1.0,
                 &[
-                    way!("vmovups [r14 + r12], zmm2; vmovups zmm2, [r14 + r12]").needing(&[AVX512F]),
-                    way!("vmovdqu64 [r14 + r12 + 320], zmm3; vmovdqu64 zmm3, [r14 + r12 + 320]")
-                        .needing(&[AVX512F]),
+                    variant!("vmovups [r14 + r12], zmm2; vmovups zmm2, [r14 + r12]").requiring(&[AVX512F]),
+                    variant!("vmovdqu64 [r14 + r12 + 320], zmm3; vmovdqu64 zmm3, [r14 + r12 + 320]")
+                        .requiring(&[AVX512F]),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "8_bytes_x87",
                 1,
                 1.0,
                 &[
-                    way!("fld1", "fstp qword ptr [r14 + r12]; fld qword ptr [r14 + r12]"),
-                    way!("fld1", "fstp qword ptr [r14 + r12 + 328]; fld qword ptr [r14 + r12 + 328]"),
+                    variant!("fld1", "fstp qword ptr [r14 + r12]; fld qword ptr [r14 + r12]"),
+                    variant!("fld1", "fstp qword ptr [r14 + r12 + 328]; fld qword ptr [r14 + r12 + 328]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "10_bytes_x87",
                 1,
                 1.0,
                 &[
-                    way!("fld1", "fstp tbyte ptr [r14 + r12]; fld tbyte ptr [r14 + r12]"),
-                    way!("fld1", "fstp tbyte ptr [r14 + r12 + 336]; fld tbyte ptr [r14 + r12 + 336]"),
+                    variant!("fld1", "fstp tbyte ptr [r14 + r12]; fld tbyte ptr [r14 + r12]"),
+                    variant!("fld1", "fstp tbyte ptr [r14 + r12 + 336]; fld tbyte ptr [r14 + r12 + 336]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "across_lines",
                 1,
                 1.0,
                 &[
-                    way!("mov [r14 + r12 + 60], rax; mov rax, [r14 + r12 + 60]"),
-                    way!("mov [r14 + r12 + 316], rsi; mov rsi, [r14 + r12 + 316]"),
+                    variant!("mov [r14 + r12 + 60], rax; mov rax, [r14 + r12 + 60]"),
+                    variant!("mov [r14 + r12 + 316], rsi; mov rsi, [r14 + r12 + 316]"),
                 ],
             ),
-            Row::new(
+            TestRow::new(
                 "across_pages",
                 1,
                 1.0,
                 &[
-                    way!("mov [r14 + r12 + 4092], rax; mov rax, [r14 + r12 + 4092]"),
-                    way!("mov [r14 + r12 + 12284], rsi; mov rsi, [r14 + r12 + 12284]"),
+                    variant!("mov [r14 + r12 + 4092], rax; mov rax, [r14 + r12 + 4092]"),
+                    variant!("mov [r14 + r12 + 12284], rsi; mov rsi, [r14 + r12 + 12284]"),
                 ],
             ),
         ],
         unit: Unit::CoreCycles,
-        bytes: 0,
-        apart: 0.05,
-        alone: false,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -1,9 +1,9 @@
 //! Stores that the nearest cache takes in a cycle.
 
-use crate::test::moves::{in_pages, moving_row, store};
-use crate::test::rate::{Rates, Way};
-use crate::test::walk::{LINE, Steps, code};
-use crate::test::{Look, Part, Test};
+use crate::spec::data_moves::{loop_in_pages, store_text, width_row};
+use crate::spec::program_family::{LINE, StepLoop, assemble};
+use crate::spec::rate::{ProgramVariant, RatesSpec};
+use crate::spec::{Experiment, TestSpec, TestedPart};
 use cyclescope_core::unit::Unit;
 
 /// Stores of an iteration.
@@ -13,67 +13,71 @@ const LINES: usize = 16;
 /// Stores to a line before the next one, at least.
 const TO_A_LINE: usize = 2;
 
-fn stores(width: usize, offset: impl Fn(usize) -> usize) -> Steps {
-    let each = |number: usize| store(width, number, &format!("r14 + {}", offset(number)));
-    in_pages(code(&(0..STORES).map(each).collect::<Vec<_>>().join("; ")), STORES, 1)
+fn store_lines(width: usize, offset: impl Fn(usize) -> usize) -> StepLoop {
+    let each = |number: usize| store_text(width, number, &format!("r14 + {}", offset(number)));
+    loop_in_pages(assemble(&(0..STORES).map(each).collect::<Vec<_>>().join("; ")), STORES, 1)
 }
 
 /// Stores that fill a line before the next one.
-fn line_after_line(width: usize) -> Steps {
+fn line_after_line(width: usize) -> StepLoop {
     let to_a_line = (LINE / width).max(TO_A_LINE);
-    stores(width, |number| number / to_a_line % LINES * LINE + number % to_a_line * width % LINE)
+    store_lines(width, |number| number / to_a_line % LINES * LINE + number % to_a_line * width % LINE)
 }
 
 /// The same from the last byte to the first.
-fn line_before_line(width: usize) -> Steps {
+fn line_before_line(width: usize) -> StepLoop {
     let to_a_line = (LINE / width).max(TO_A_LINE);
-    stores(width, |number| {
+    store_lines(width, |number| {
         let line = LINES - 1 - number / to_a_line % LINES;
         line * LINE + (LINE - width) - number % to_a_line * width % LINE
     })
 }
 
 /// Stores each to the next line.
-fn next_line(width: usize) -> Steps {
-    stores(width, |number| number % LINES * LINE + number / LINES * width % LINE)
+fn next_line(width: usize) -> StepLoop {
+    store_lines(width, |number| number % LINES * LINE + number / LINES * width % LINE)
 }
 
 /// Stores each to the line before, in two rows of lines in turn.
-fn line_before(width: usize) -> Steps {
-    stores(width, |number| {
+fn line_before(width: usize) -> StepLoop {
+    store_lines(width, |number| {
         let row = number % 2 * 2 * LINES * LINE;
         let line = LINES - 1 - number / 2 % LINES;
         row + line * LINE + number / (2 * LINES) * width % LINE
     })
 }
 
-const ONE_LINE: &[Way] =
-    &[Way::plain("line after line", line_after_line), Way::plain("line before line", line_before_line)];
-const OTHER_LINES: &[Way] =
-    &[Way::plain("the next line", next_line), Way::plain("two rows of lines, downwards", line_before)];
+const ONE_LINE: &[ProgramVariant] = &[
+    ProgramVariant::new("line after line", line_after_line),
+    ProgramVariant::new("line before line", line_before_line),
+];
+const OTHER_LINES: &[ProgramVariant] = &[
+    ProgramVariant::new("the next line", next_line),
+    ProgramVariant::new("two rows of lines, downwards", line_before),
+];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "store_rate",
     about: "how many stores of each width the core does in a cycle",
     definition: "aligned stores that the nearest cache takes in a core cycle, of which some follow each other to one line, or, apart, each is to another \
                  line than the one before",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    part: Part::Memory,
-    look: Look::Rates(Rates {
+    part: TestedPart::Memory,
+    experiment: Experiment::Rates(RatesSpec {
         rows: &[
-            moving_row("8_bytes", 8, ONE_LINE),
-            moving_row("8_bytes_apart", 8, OTHER_LINES),
-            moving_row("16_bytes", 16, ONE_LINE),
-            moving_row("16_bytes_apart", 16, OTHER_LINES),
-            moving_row("32_bytes", 32, ONE_LINE),
-            moving_row("32_bytes_apart", 32, OTHER_LINES),
-            moving_row("64_bytes", 64, ONE_LINE),
-            moving_row("64_bytes_apart", 64, OTHER_LINES),
+            width_row("8_bytes", 8, ONE_LINE),
+            width_row("8_bytes_apart", 8, OTHER_LINES),
+            width_row("16_bytes", 16, ONE_LINE),
+            width_row("16_bytes_apart", 16, OTHER_LINES),
+            width_row("32_bytes", 32, ONE_LINE),
+            width_row("32_bytes_apart", 32, OTHER_LINES),
+            width_row("64_bytes", 64, ONE_LINE),
+            width_row("64_bytes_apart", 64, OTHER_LINES),
         ],
         unit: Unit::PerCycle,
-        bytes: 0,
-        apart: 0.05,
-        alone: false,
-        within: None,
+        bytes_per_n: 0,
+        tolerance_share: 0.05,
+        allow_outlier: false,
+        required_entries: None,
     }),
 };

@@ -3,20 +3,22 @@
 //! Each load is of another page, of more pages than any core has translations of at hand. All pages are the same few in memory, so that the nearest cache
 //! holds what is loaded. The same loads of a few pages are subtracted.
 
-use crate::test::batches::Batches;
-use crate::test::walk::{Beside, LINE, Steps, Walk, code};
-use crate::test::{Look, Part, Test};
-use cyclescope_code::program::memory::{Area, At, Fill, Frames, Lifetime, Memory, PAGE, Pointer};
+use crate::spec::batches::BatchesSpec;
+use crate::spec::program_family::{LINE, ProgramFamily, StepLoop, WitnessProgram, assemble};
+use crate::spec::{Experiment, TestSpec, TestedPart};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
+};
 
 /// Pages that are loaded from: twice as many as the largest second level of translations has entries (4096 on Zen 5: AMD, Software Optimization Guide for
 /// the AMD Zen5 Microarchitecture, 58455), and those of the control.
 const PAGES: usize = 8192;
 const FEW: usize = 16;
 /// Bytes from one to the next: no two are in a group of pages whose translations have one entry, as four have on Zen where they are in a row in memory too.
-const STRIDE: usize = 4 * PAGE as usize;
+const STRIDE: usize = 4 * PAGE_BYTES as usize;
 /// By how many bits a page's place is more than that of its line, and all places of lines: 64 pages in a row use 64 lines, each in another set.
 const TO_LINES: u32 = STRIDE.ilog2() - LINE.ilog2();
-const LINES: usize = PAGE as usize - LINE;
+const LINES: usize = PAGE_BYTES as usize - LINE;
 /// Pages in memory.
 const FRAMES: usize = 64;
 /// Pages from one load to the next of two programs: odd, so that all pages have their turn, and about the square root of two and the golden section of all. On
@@ -32,7 +34,7 @@ const BATCHES: u64 = 128;
 
 /// How a batch loads.
 #[derive(Debug, Clone, Copy)]
-struct Use {
+struct WalkBatch {
     /// Pages over which it goes.
     pages: usize,
     /// Loads beforehand.
@@ -44,37 +46,37 @@ struct Use {
 }
 
 /// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which is kept in what R13 points to.
-fn batches(number: usize, how: Use) -> Steps {
-    let Use { pages, before, load, step } = how;
+fn walk_batches(number: usize, how: WalkBatch) -> StepLoop {
+    let WalkBatch { pages, before, load, step } = how;
     let (mask, step) = (pages * STRIDE - 1, step * STRIDE);
     let mut body = Vec::new();
     for place in 0..before + number {
         let instruction = if place < before { TO_VECTOR } else { load };
         let ahead = (place * step) & mask;
-        body.extend(code(&format!(
+        body.extend(assemble(&format!(
             "lea eax, [rbp + {ahead}]; and eax, {mask}; mov edx, eax; shr edx, {TO_LINES}; and edx, {LINES}; add eax, edx; {instruction} [r14 + rax]"
         )));
     }
     let next = ((before + number) * step) & mask;
-    body.extend(code(&format!("add ebp, {next}; and ebp, {mask}; lfence")));
-    let pointer = |register| Some(Pointer { register, at: At::Start });
-    let kept = |area| Area { lifetime: Lifetime::Kept, ..area };
+    body.extend(assemble(&format!("add ebp, {next}; and ebp, {mask}; lfence")));
+    let pointer = |register| Some(AreaPointer { register, at: PointerPosition::Start });
+    let kept = |area| MemoryArea { lifetime: StoreLifetime::Kept, ..area };
     let bytes = (PAGES * STRIDE) as u64;
     let areas = vec![
-        kept(Area {
-            frames: Frames::Repeated(FRAMES as u32),
+        kept(MemoryArea {
+            frames: PhysicalFrames::Repeated(FRAMES as u32),
             pointer: pointer(14),
-            ..Area::new(bytes, Fill::Bytes(vec![1]))
+            ..MemoryArea::new(bytes, AreaFill::Bytes(vec![1]))
         }),
-        kept(Area { pointer: pointer(13), ..Area::new(PAGE, Fill::Bytes(vec![0])) }),
+        kept(MemoryArea { pointer: pointer(13), ..MemoryArea::new(PAGE_BYTES, AreaFill::Bytes(vec![0])) }),
     ];
-    Steps {
-        init: code("mov rbp, [r13]"),
+    StepLoop {
+        init: assemble("mov rbp, [r13]"),
         body,
-        following: code("mov [r13], rbp"),
-        steps: 1,
+        following: assemble("mov [r13], rbp"),
+        steps_per_iteration: 1,
         iterations: BATCHES,
-        memory: Memory { areas, ..Memory::default() },
+        memory: ProgramMemory { areas, ..ProgramMemory::default() },
     }
 }
 
@@ -82,53 +84,53 @@ const TO_GENERAL: &str = "mov ecx,";
 const TO_VECTOR: &str = "movups xmm0,";
 const COMPARED: &str = "cmp ebx,";
 
-const WALKS: Use = Use { pages: PAGES, before: 0, load: TO_GENERAL, step: STEPS[0] };
-const NONE: Use = Use { pages: FEW, ..WALKS };
-const OTHERS: Use = Use { load: TO_VECTOR, step: STEPS[1], ..WALKS };
+const WALKS: WalkBatch = WalkBatch { pages: PAGES, before: 0, load: TO_GENERAL, step: STEPS[0] };
+const NONE: WalkBatch = WalkBatch { pages: FEW, ..WALKS };
+const OTHERS: WalkBatch = WalkBatch { load: TO_VECTOR, step: STEPS[1], ..WALKS };
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "walks_in_flight",
     about: "how many page walks the core does at once",
     definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on at once",
     source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation lookaside buffers",
-    part: Part::Memory,
-    look: Look::Batches(Batches {
-        walks: &[
-            Walk {
+    part: TestedPart::Memory,
+    experiment: Experiment::Batches(BatchesSpec {
+        programs: &[
+            ProgramFamily {
                 name: "mov r32, m32",
-                program: |number| batches(number, WALKS),
-                without: Some(|number| batches(number, NONE)),
+                program: |number| walk_batches(number, WALKS),
+                control: Some(|number| walk_batches(number, NONE)),
             },
-            Walk {
+            ProgramFamily {
                 name: "movups xmm, m128",
-                program: |number| batches(number, OTHERS),
-                without: Some(|number| batches(number, Use { pages: FEW, ..OTHERS })),
+                program: |number| walk_batches(number, OTHERS),
+                control: Some(|number| walk_batches(number, WalkBatch { pages: FEW, ..OTHERS })),
             },
-            Walk {
+            ProgramFamily {
                 name: "cmp r32, m32",
-                program: |number| batches(number, Use { load: COMPARED, ..WALKS }),
-                without: Some(|number| batches(number, Use { load: COMPARED, ..NONE })),
+                program: |number| walk_batches(number, WalkBatch { load: COMPARED, ..WALKS }),
+                control: Some(|number| walk_batches(number, WalkBatch { load: COMPARED, ..NONE })),
             },
         ],
-        one: Walk {
+        single_event: ProgramFamily {
             name: "a walk",
-            program: |number| batches(number, WALKS),
-            without: Some(|number| batches(number, NONE)),
+            program: |number| walk_batches(number, WALKS),
+            control: Some(|number| walk_batches(number, NONE)),
         },
-        beside: Beside {
-            walk: Walk {
+        witness: WitnessProgram {
+            family: ProgramFamily {
                 name: "mov r32, m32, behind two others",
-                program: |number| batches(number, Use { before: BEFORE, ..WALKS }),
-                without: Some(|number| batches(number, Use { before: BEFORE, ..NONE })),
+                program: |number| walk_batches(number, WalkBatch { before: BEFORE, ..WALKS }),
+                control: Some(|number| walk_batches(number, WalkBatch { before: BEFORE, ..NONE })),
             },
             occupied: BEFORE,
         },
-        more: 0,
-        part: 0.35,
+        uncounted_events: 0,
+        last_event_slack: 0.35,
         counts: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, MOST],
         // Each reads an entry of a table, which may not be in the nearest cache.
-        takes: &[("misses_in_flight", 1)],
-        pace: "load_rate",
+        also_occupies: &[("misses_in_flight", 1)],
+        pacing_test: "load_rate",
     }),
 };
 
@@ -189,7 +191,7 @@ mod tests {
     }
 
     /// What so many calls of an iteration load from.
-    fn loaded(steps: &Steps, calls: usize) -> Vec<usize> {
+    fn loaded(steps: &StepLoop, calls: usize) -> Vec<usize> {
         let mut state = State::default();
         let call = |_| {
             state.run(&steps.init);
@@ -200,14 +202,14 @@ mod tests {
         (0..calls).flat_map(call).collect()
     }
 
-    fn asked() -> &'static Batches {
-        let test: &'static Test = &TEST;
-        let Look::Batches(batches) = &test.look else { unreachable!("it is one of batches") };
+    fn asked() -> &'static BatchesSpec {
+        let test: &'static TestSpec = &TEST;
+        let Experiment::Batches(batches) = &test.experiment else { unreachable!("it is one of batches") };
         batches
     }
 
     fn pages(places: &[usize]) -> BTreeSet<usize> {
-        places.iter().map(|place| place / PAGE as usize).collect()
+        places.iter().map(|place| place / PAGE_BYTES as usize).collect()
     }
 
     /// Pages whose translations may have one entry: four in a row on Zen, eight that lie in a line of a table.
@@ -218,15 +220,15 @@ mod tests {
 
     #[test]
     fn each_load_finds_no_translation_and_those_of_the_control_all() {
-        for walk in asked().walks.iter().chain([&asked().one, &asked().beside.walk]) {
+        for walk in asked().programs.iter().chain([&asked().single_event, &asked().witness.family]) {
             let places = loaded(&(walk.program)(7), PAGES);
             // Before it comes to a page again it was at more than there are entries for.
             let mut last = BTreeMap::new();
             for (number, place) in places.iter().enumerate() {
-                let before = last.insert(place / (GROUP * PAGE as usize), number);
+                let before = last.insert(place / (GROUP * PAGE_BYTES as usize), number);
                 assert!(before.is_none_or(|before| number - before > TRANSLATIONS[0]), "{}", walk.name);
             }
-            let few = loaded(&walk.without.expect("it subtracts")(7), PAGES);
+            let few = loaded(&walk.control.expect("it subtracts")(7), PAGES);
             assert_eq!(few.len(), places.len());
             assert!(pages(&few).len() <= TRANSLATIONS[1], "{}", walk.name);
         }
@@ -234,10 +236,10 @@ mod tests {
 
     #[test]
     fn what_is_loaded_is_in_the_nearest_cache() {
-        let steps = batches(7, WALKS);
+        let steps = walk_batches(7, WALKS);
         let area = &steps.memory.areas[0];
-        let Frames::Repeated(frames) = area.frames else { panic!("its pages are the same few in memory") };
-        let size = PAGE as usize;
+        let PhysicalFrames::Repeated(frames) = area.frames else { panic!("its pages are the same few in memory") };
+        let size = PAGE_BYTES as usize;
         let lines = |place: &usize| (place / size % frames as usize * size + place % size) / LINE;
         let places = loaded(&steps, PAGES);
         assert!(places.iter().all(|place| place + 16 <= area.bytes as usize));
@@ -249,9 +251,9 @@ mod tests {
 
     #[test]
     fn programs_load_in_other_orders_by_other_instructions_and_wait_for_each_batch() {
-        let all: Vec<Steps> = asked().walks.iter().map(|walk| (walk.program)(7)).collect();
+        let all: Vec<StepLoop> = asked().programs.iter().map(|walk| (walk.program)(7)).collect();
         assert_ne!(loaded(&all[0], 2), loaded(&all[1], 2));
-        let loads = |steps: &Steps| {
+        let loads = |steps: &StepLoop| {
             let all: Vec<Instruction> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
             assert_eq!(all[all.len() - 1].mnemonic(), Mnemonic::Lfence);
             let own = all.iter().filter(|one| one.memory_base() == Register::R14);
@@ -259,8 +261,8 @@ mod tests {
         };
         let kinds: BTreeSet<Mnemonic> = all.iter().flat_map(loads).collect();
         assert_eq!(kinds, BTreeSet::from([Mnemonic::Mov, Mnemonic::Movups, Mnemonic::Cmp]));
-        let beside = loads(&(asked().beside.walk.program)(7));
+        let beside = loads(&(asked().witness.family.program)(7));
         let others = beside.iter().filter(|one| **one == Mnemonic::Movups).count();
-        assert_eq!((beside.len(), others), (7 + asked().beside.occupied, asked().beside.occupied));
+        assert_eq!((beside.len(), others), (7 + asked().witness.occupied, asked().witness.occupied));
     }
 }

@@ -1,11 +1,11 @@
 //! The whole study on simulated machines: what it tells of a test beside what the test itself found.
 
 use super::*;
-use crate::test::walk::Walk;
-use cyclescope_code::program::memory::{Fill, Order};
+use crate::spec::program_family::ProgramFamily;
+use cyclescope_code::program::memory::{AreaFill, RingOrder};
 use cyclescope_core::machine::Machine;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -19,20 +19,20 @@ fn measured(
     numbers: &[(&str, u64)],
     machine: impl Fn() -> Box<dyn Executor> + 'static,
 ) -> Vec<Value> {
-    let mut surroundings = Surroundings::of(machine().machine());
+    let mut surroundings = ReportedMachine::from_machine(machine().machine());
     surroundings.numbers = numbers.iter().map(|(key, number)| (key.to_string(), *number)).collect();
-    let mut study = Uarch {
+    let mut study = UarchStudy {
         plan: Plan { adders: Some(ADDERS), ..Plan::simulated() },
-        asked: TESTS.iter().copied().filter(|other| other.name == test).collect(),
+        selected_tests: TESTS.iter().copied().filter(|other| other.name == test).collect(),
         features: Vec::new(),
         memory: u64::MAX,
         surroundings,
-        kept,
+        resumed_lines: kept,
         open: Box::new(move || Ok(machine())),
         lock: None,
     };
-    let mut records: Vec<Record> = Vec::new();
-    study.measure(&Answers::live(), &mut records).expect("all is simulated");
+    let mut records: Vec<ResultRecord> = Vec::new();
+    study.measure(&MachineAnswers::live(), &mut records).expect("all is simulated");
     let lines = records.iter().map(|record| serde_json::from_str::<Value>(&record.line).expect("it is JSON"));
     lines.filter(|line| line["test"] == test).collect()
 }
@@ -46,24 +46,24 @@ fn found(test: &str, what: &str, number: f64) -> Value {
 /// Core cycles of the programs of page walks, of which so many go on at once.
 fn walks(room: usize) -> Vec<(Vec<u8>, f64)> {
     let test = TESTS.iter().find(|test| test.name == "walks_in_flight").expect("it is in the list");
-    let Look::Batches(batches) = &test.look else { panic!("it is one of batches") };
+    let Experiment::Batches(batches) = &test.experiment else { panic!("it is one of batches") };
     let mut costs = BTreeMap::new();
-    let mut plant = |walk: &Walk, n: usize, before: usize| {
-        let without = walk.without.expect("it subtracts");
+    let mut plant = |walk: &ProgramFamily, n: usize, before: usize| {
+        let without = walk.control.expect("it subtracts");
         let over = (n + before).saturating_sub(room);
         let more = if over > 0 { 80.0 + 20.0 * over as f64 } else { 0.0 };
         costs.insert((walk.program)(n).body, 150.0 + more);
         costs.insert(without(n).body, 50.0);
     };
     for n in batches.counts {
-        batches.walks.iter().for_each(|walk| plant(walk, *n, 0));
-        plant(&batches.beside.walk, *n, batches.beside.occupied);
+        batches.programs.iter().for_each(|walk| plant(walk, *n, 0));
+        plant(&batches.witness.family, *n, batches.witness.occupied);
     }
     costs.into_iter().collect()
 }
 
-fn machine(costs: Vec<(Vec<u8>, f64)>, adds_per_cycle: f64) -> Simulated {
-    Simulated::new(Scenario { costs, adds_per_cycle, ..Scenario::default() }, 5)
+fn machine(costs: Vec<(Vec<u8>, f64)>, adds_per_cycle: f64) -> SimulatedExecutor {
+    SimulatedExecutor::new(Scenario { costs, adds_per_cycle, ..Scenario::default() }, 5)
 }
 
 /// Page walks of which six go on at once, where so many misses do; and the line of them.
@@ -92,14 +92,11 @@ fn rates_are_told_as_a_share_of_the_most_of_another_test() {
     let widths = [("8_bytes", 2.0), ("16_bytes", 2.0), ("32_bytes", 1.5), ("64_bytes", 0.75)];
     let kept = widths.map(|(row, rate)| found("copy_rate", &format!("copy_rate.{row}"), rate));
     let open = || -> Box<dyn Executor> {
-        Box::new(Simulated::new(Scenario { cost: 2000.0, ..Scenario::default() }, 5))
+        Box::new(SimulatedExecutor::new(Scenario { cost: 2000.0, ..Scenario::default() }, 5))
     };
     let lines = measured("copy_methods", kept.to_vec(), &[], open);
     let told = lines.iter().filter_map(|line| line["told"].as_str()).collect::<Vec<_>>();
-    assert!(
-        !told.is_empty() && told.iter().all(|told| told.ends_with("of the most in copy_rate")),
-        "{told:?}"
-    );
+    assert!(!told.is_empty() && told.iter().all(|told| told.ends_with("of the most in copy_rate")), "{told:?}");
     let number = json!(lines.len());
     assert!(lines.iter().all(|line| line["records"] == number), "each says how many there are");
 }
@@ -115,7 +112,7 @@ fn what_ran_beside_other_work_has_a_caveat() {
 
 /// A machine whose sibling is busy up to some number of layouts.
 struct Ends {
-    machines: [Simulated; 2],
+    machines: [SimulatedExecutor; 2],
     left: usize,
 }
 
@@ -161,8 +158,8 @@ fn a_test_beside_other_work_that_ends_is_measured_again() {
 fn work_on_another_cpu_is_not_waited_for_where_it_is_part_of_the_test() {
     let mut part = 0;
     for test in TESTS {
-        let is_part = matches!(test.look, Look::Sharing(_));
-        assert_eq!(again(test).is_last(), is_part, "{}", test.name);
+        let is_part = matches!(test.experiment, Experiment::Sharing(_));
+        assert_eq!(sibling_retries(test).is_last(), is_part, "{}", test.name);
         part += usize::from(is_part);
     }
     assert!(part > 0);
@@ -170,7 +167,7 @@ fn work_on_another_cpu_is_not_waited_for_where_it_is_part_of_the_test() {
 
 /// A machine on which what loads in a ring cost follows from its bytes and its stride.
 struct Rings {
-    machine: Simulated,
+    machine: SimulatedExecutor,
     cost: fn(usize, u32) -> f64,
 }
 
@@ -185,10 +182,10 @@ impl Executor for Rings {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         let area = &batch.memory.areas[0];
-        let Fill::Ring(ring) = &area.fill else { panic!("its memory is a ring") };
-        assert!(matches!(ring.order, Order::RandomByPage));
+        let AreaFill::Ring(ring) = &area.fill else { panic!("its memory is a ring") };
+        assert!(matches!(ring.order, RingOrder::RandomByPage));
         let cost = LOADS * (self.cost)(area.bytes as usize + ring.stride as usize, ring.stride);
-        let mut ring = Simulated::new(Scenario { cost, ..Scenario::default() }, ring.seed);
+        let mut ring = SimulatedExecutor::new(Scenario { cost, ..Scenario::default() }, ring.seed);
         let began = ring.now();
         let result = ring.stream(batch, take);
         self.machine.pause(ring.now() - began);
@@ -220,11 +217,10 @@ fn cpuid_tells_no_number_of_a_level_of_which_the_number_is_not_known() {
     let numbers = [("data_caches_by_page.1.size", 32 << 10), ("data_caches_by_page.2.size", 1 << 20)];
     let told = |cost: fn(usize, u32) -> f64| {
         let open = move || -> Box<dyn Executor> {
-            Box::new(Rings { machine: Simulated::new(Scenario::default(), 5), cost })
+            Box::new(Rings { machine: SimulatedExecutor::new(Scenario::default(), 5), cost })
         };
         let lines = measured("data_caches_by_page", Vec::new(), &numbers, open);
-        let told =
-            |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
+        let told = |line: &Value| (line["what"].as_str().expect("it has a key").to_string(), line["cpuid"].clone());
         lines.iter().map(told).collect::<Vec<_>>()
     };
     let known = told(|bytes, _| levels(bytes));

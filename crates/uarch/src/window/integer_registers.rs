@@ -1,9 +1,9 @@
 //! Integer registers for results that are not retired.
 
-use crate::test::chain::{DIVSD, Head, SQRTSD};
-use crate::test::{Filler, Look, Part, Test, Window};
+use crate::spec::chain::{DIVSD, FirstChain, SQRTSD};
+use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
 
-pub(crate) const LEA: Filler = Filler::plain(
+pub(crate) const LEA: FillerSpec = FillerSpec::new(
     "lea",
     &[
         "lea rbx, [rcx + rdx]",
@@ -17,7 +17,7 @@ pub(crate) const LEA: Filler = Filler::plain(
     &["rob"],
 );
 
-const ADD: Filler = Filler::plain(
+const ADD: FillerSpec = FillerSpec::new(
     "add",
     &[
         "add rbx, rcx",
@@ -32,26 +32,26 @@ const ADD: Filler = Filler::plain(
     &["rob"],
 );
 
-const NOT: Filler = Filler::plain(
+const NOT: FillerSpec = FillerSpec::new(
     "not",
     &["not rbx", "not r8", "not r9", "not r10", "not r11", "not r12", "not r13", "not rdx"],
     &["rob"],
 );
 
 /// Not on the x87 stack: with a chain there six registers more are left on Zen 4 (194 and 188), and four mask registers.
-pub(crate) const HEADS: &[[Head; 2]] = &[[SQRTSD, DIVSD]];
+pub(crate) const HEADS: &[[FirstChain; 2]] = &[[SQRTSD, DIVSD]];
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "int_registers",
     about: "how many results in integer registers the core holds until they retire",
     definition: "spare integer registers: those beside the architectural ones and those that the core keeps for itself",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
-    part: Part::Window,
-    look: Look::Overlap(Window {
-        beside: 0,
-        leads: &[0],
-        heads: HEADS,
+    part: TestedPart::Window,
+    experiment: Experiment::Overlap(OverlapSpec {
+        chain_entries: 0,
+        lead_nops: &[0],
+        first_chains: HEADS,
         fillers: &[LEA, ADD, NOT],
-        most: 700,
+        max_fillers: 700,
     }),
 };

@@ -1,14 +1,14 @@
 //! Loads that wait for their address.
 
-use crate::test::chain::{DIVSD, SQRTSD};
-use crate::test::{Filler, Look, Part, Test, Window};
+use crate::spec::chain::{DIVSD, SQRTSD};
+use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
 
 /// A zero that waits: addresses stay those of the area.
 const WAIT: &[&str] = &["movq rax, xmm0", "and eax, 0"];
 
-pub(super) const TO_INTEGER: Filler = Filler {
-    before: WAIT,
-    ..Filler::plain(
+pub(super) const TO_INTEGER: FillerSpec = FillerSpec {
+    prologue: WAIT,
+    ..FillerSpec::new(
         "mov r64, m64",
         &[
             "mov rbx, [r14 + rax]",
@@ -19,35 +19,35 @@ pub(super) const TO_INTEGER: Filler = Filler {
         &["rob", "int_registers", "loads_in_flight"],
     )
 };
-const TO_VECTOR: Filler = Filler {
-    before: WAIT,
-    ..Filler::plain(
+const TO_VECTOR: FillerSpec = FillerSpec {
+    prologue: WAIT,
+    ..FillerSpec::new(
         "movups xmm, m128",
         &["movups xmm2, [r14 + rax]", "movups xmm3, [r14 + rax + 64]", "movups xmm4, [r14 + rax + 128]"],
         &["rob", "vector_registers_xmm", "loads_in_flight"],
     )
 };
 /// It takes no register. Loads to vector registers wait in the vectors' scheduler too on Zen 4: 42 of them, and 48 of the others.
-pub(super) const PREFETCH: Filler = Filler {
-    before: WAIT,
-    ..Filler::plain(
+pub(super) const PREFETCH: FillerSpec = FillerSpec {
+    prologue: WAIT,
+    ..FillerSpec::new(
         "prefetcht0",
         &["prefetcht0 [r14 + rax]", "prefetcht0 [r14 + rax + 64]", "prefetcht0 [r14 + rax + 128]"],
         &["rob", "loads_in_flight"],
     )
 };
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "load_scheduler",
     about: "how many loads can wait for their address",
     definition: "loads whose address is one result that is not there yet, when a further one finds no room: others of several queues may have some",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
-    part: Part::Window,
-    look: Look::Overlap(Window {
-        beside: 0,
-        leads: &[0],
-        heads: &[[SQRTSD, DIVSD]],
+    part: TestedPart::Window,
+    experiment: Experiment::Overlap(OverlapSpec {
+        chain_entries: 0,
+        lead_nops: &[0],
+        first_chains: &[[SQRTSD, DIVSD]],
         fillers: &[TO_INTEGER, TO_VECTOR, PREFETCH],
-        most: 400,
+        max_fillers: 400,
     }),
 };

@@ -1,7 +1,7 @@
 //! Loads that have their address and wait for their data.
 
-use crate::test::chain::{DIVSD, SQRTSD};
-use crate::test::{Filler, Look, Part, Test, Window};
+use crate::spec::chain::{DIVSD, SQRTSD};
+use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
 
 /// A store whose data wait for the chain, and another register with its address: a core may know by the register's name that a
 /// load gets a store's data.
@@ -10,36 +10,36 @@ const WAIT: &[&str] = &["movups [r14], xmm0", "lea rax, [r14]"];
 /// A load whose address is known waits in the loads' scheduler on some cores, and leaves it on others.
 const WAITING: &[&str] = &["load_scheduler"];
 
-const TO_INTEGER: Filler = Filler {
-    before: WAIT,
-    shares: WAITING,
-    ..Filler::plain(
+const TO_INTEGER: FillerSpec = FillerSpec {
+    prologue: WAIT,
+    may_occupy: WAITING,
+    ..FillerSpec::new(
         "mov r64, m64",
         &["mov rbx, [rax]", "mov r8, [rax + 8]", "mov r9, [rax]", "mov r10, [rax + 8]"],
         &["rob", "int_registers", "loads_in_flight"],
     )
 };
-const TO_VECTOR: Filler = Filler {
-    before: WAIT,
-    shares: WAITING,
-    ..Filler::plain(
+const TO_VECTOR: FillerSpec = FillerSpec {
+    prologue: WAIT,
+    may_occupy: WAITING,
+    ..FillerSpec::new(
         "movups xmm, m128",
         &["movups xmm2, [rax]", "movups xmm3, [rax]", "movups xmm4, [rax]", "movups xmm5, [rax]"],
         &["rob", "vector_registers_xmm", "loads_in_flight"],
     )
 };
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "loads_uncompleted",
     about: "how many loads can wait for their data",
     definition: "loads whose address is known and whose data is that of a store that has not got it yet",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
-    part: Part::Window,
-    look: Look::Overlap(Window {
-        beside: 0,
-        leads: &[0],
-        heads: &[[SQRTSD, DIVSD]],
+    part: TestedPart::Window,
+    experiment: Experiment::Overlap(OverlapSpec {
+        chain_entries: 0,
+        lead_nops: &[0],
+        first_chains: &[[SQRTSD, DIVSD]],
         fillers: &[TO_INTEGER, TO_VECTOR],
-        most: 400,
+        max_fillers: 400,
     }),
 };

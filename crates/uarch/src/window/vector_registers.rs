@@ -1,10 +1,10 @@
 //! Vector registers for results that are not retired, by width.
 
-use crate::test::chain::{DIV, FSQRT, Head, IDIV, IMUL};
-use crate::test::{Filler, Look, Part, Test, Window};
+use crate::spec::chain::{DIV, FSQRT, FirstChain, IDIV, IMUL};
+use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
-const XMM_ADD: Filler = Filler::plain(
+const XMM_ADD: FillerSpec = FillerSpec::new(
     "paddd xmm",
     &[
         "paddd xmm2, xmm15",
@@ -18,7 +18,7 @@ const XMM_ADD: Filler = Filler::plain(
     ],
     &["rob"],
 );
-const XMM_AND: Filler = Filler::plain(
+const XMM_AND: FillerSpec = FillerSpec::new(
     "andps xmm",
     &[
         "andps xmm2, xmm15",
@@ -32,9 +32,9 @@ const XMM_AND: Filler = Filler::plain(
     ],
     &["rob"],
 );
-const YMM_ADD: Filler = Filler {
-    needs: &[AVX2],
-    ..Filler::plain(
+const YMM_ADD: FillerSpec = FillerSpec {
+    required_features: &[AVX2],
+    ..FillerSpec::new(
         "vpaddd ymm",
         &[
             "vpaddd ymm2, ymm14, ymm15",
@@ -47,9 +47,9 @@ const YMM_ADD: Filler = Filler {
         &["rob"],
     )
 };
-const YMM_AND: Filler = Filler {
-    needs: &[AVX],
-    ..Filler::plain(
+const YMM_AND: FillerSpec = FillerSpec {
+    required_features: &[AVX],
+    ..FillerSpec::new(
         "vandps ymm",
         &[
             "vandps ymm2, ymm14, ymm15",
@@ -62,9 +62,9 @@ const YMM_AND: Filler = Filler {
         &["rob"],
     )
 };
-const ZMM_ADD: Filler = Filler {
-    needs: &[AVX512F],
-    ..Filler::plain(
+const ZMM_ADD: FillerSpec = FillerSpec {
+    required_features: &[AVX512F],
+    ..FillerSpec::new(
         "vpaddd zmm",
         &[
             "vpaddd zmm2, zmm14, zmm15",
@@ -77,9 +77,9 @@ const ZMM_ADD: Filler = Filler {
         &["rob"],
     )
 };
-const ZMM_AND: Filler = Filler {
-    needs: &[AVX512F],
-    ..Filler::plain(
+const ZMM_AND: FillerSpec = FillerSpec {
+    required_features: &[AVX512F],
+    ..FillerSpec::new(
         "vpandd zmm",
         &[
             "vpandd zmm2, zmm14, zmm15",
@@ -95,27 +95,33 @@ const ZMM_AND: Filler = Filler {
 
 /// None of a first chain's results may be in these registers. Where schedulers are small, multiplications fill theirs before the
 /// fillers come; and where x87 results are in vector registers, roots take some. Divisions are few and take none.
-const HEADS: &[[Head; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
+const HEADS: &[[FirstChain; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
 
 const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones, which all hold values, and those that the core keeps for itself";
 const SOURCE: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)";
 
-const fn of(name: &'static str, about: &'static str, fillers: &'static [Filler]) -> Test {
+const fn registers_test(name: &'static str, about: &'static str, fillers: &'static [FillerSpec]) -> TestSpec {
     // The first link of the chain behind them has one.
-    Test {
+    TestSpec {
         name,
         about,
         definition: DEFINITION,
         source: SOURCE,
-        part: Part::Window,
-        look: Look::Overlap(Window { beside: 1, leads: &[0], heads: HEADS, fillers, most: 700 }),
+        part: TestedPart::Window,
+        experiment: Experiment::Overlap(OverlapSpec {
+            chain_entries: 1,
+            lead_nops: &[0],
+            first_chains: HEADS,
+            fillers,
+            max_fillers: 700,
+        }),
     }
 }
 
-pub(crate) const XMM: Test = of(
+pub(crate) const XMM: TestSpec = registers_test(
     "vector_registers_xmm",
     "how many results in vector registers of 128 bits the core holds until they retire",
     &[XMM_ADD, XMM_AND],
 );
-pub(crate) const YMM: Test = of("vector_registers_ymm", "the same of 256 bits", &[YMM_ADD, YMM_AND]);
-pub(crate) const ZMM: Test = of("vector_registers_zmm", "the same of 512 bits", &[ZMM_ADD, ZMM_AND]);
+pub(crate) const YMM: TestSpec = registers_test("vector_registers_ymm", "the same of 256 bits", &[YMM_ADD, YMM_AND]);
+pub(crate) const ZMM: TestSpec = registers_test("vector_registers_zmm", "the same of 512 bits", &[ZMM_ADD, ZMM_AND]);

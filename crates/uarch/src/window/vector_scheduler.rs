@@ -1,30 +1,30 @@
 //! Vector operations that wait for an operand.
 
-use crate::test::chain::{DIVSD, SQRTSD};
-use crate::test::{Filler, Look, Part, Test, Window};
+use crate::spec::chain::{DIVSD, SQRTSD};
+use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
 
-pub(super) const PADDD: Filler = Filler::plain(
+pub(super) const PADDD: FillerSpec = FillerSpec::new(
     "paddd",
     &["paddd xmm2, xmm0", "paddd xmm3, xmm0", "paddd xmm4, xmm0", "paddd xmm5, xmm0", "paddd xmm6, xmm0"],
     &["rob", "vector_registers_xmm"],
 );
-pub(super) const ADDPS: Filler = Filler::plain(
+pub(super) const ADDPS: FillerSpec = FillerSpec::new(
     "addps",
     &["addps xmm2, xmm0", "addps xmm3, xmm0", "addps xmm4, xmm0", "addps xmm5, xmm0", "addps xmm6, xmm0"],
     &["rob", "vector_registers_xmm"],
 );
 
-pub(crate) const TEST: Test = Test {
+pub(crate) const TEST: TestSpec = TestSpec {
     name: "vector_scheduler",
     about: "how many vector operations can wait for an operand",
     definition: "vector operations that wait for one result, the chains' links beside them included",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
-    part: Part::Window,
-    look: Look::Overlap(Window {
-        beside: 1,
-        leads: &[0],
-        heads: &[[SQRTSD, DIVSD]],
+    part: TestedPart::Window,
+    experiment: Experiment::Overlap(OverlapSpec {
+        chain_entries: 1,
+        lead_nops: &[0],
+        first_chains: &[[SQRTSD, DIVSD]],
         fillers: &[PADDD, ADDPS],
-        most: 400,
+        max_fillers: 400,
     }),
 };

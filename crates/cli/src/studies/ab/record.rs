@@ -1,19 +1,19 @@
 //! What is told of a comparison, and what a file keeps of it.
 
-use cyclescope::caveat::{Caveat, Code};
+use cyclescope::caveat::{Caveat, CaveatKind};
 use cyclescope::record::Quantity;
-use cyclescope::study::ab::{Figures, Outcome, Unclear, Verdict};
+use cyclescope::study::ab::{BenchmarkFigures, ChangeVerdict, ComparisonOutcome, UnclearReason};
 use cyclescope::unit::Unit;
 use serde::{Deserialize, Serialize};
 
 /// The kinds of the lines of a file: what was run, each run, each result.
-pub const SESSION: &str = "ab.session";
-pub const RUN: &str = "ab.run";
-pub const RESULT: &str = "ab";
+pub const SESSION_KIND: &str = "ab.session";
+pub const RUN_KIND: &str = "ab.run";
+pub const RESULT_KIND: &str = "ab";
 
 /// What was run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SessionRecord {
+pub struct AbSessionRecord {
     /// The programs; the last one is what a later run is compared with.
     pub programs: Vec<String>,
     /// The processor, and which of its CPUs.
@@ -25,7 +25,7 @@ pub struct SessionRecord {
 
 /// One run of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunRecord {
+pub struct AbRunRecord {
     /// Its number, from 0, and that of its build.
     pub program: usize,
     #[serde(default)]
@@ -36,17 +36,17 @@ pub struct RunRecord {
     /// Core cycles a TSC tick before it and after.
     pub rulers: [f64; 2],
     /// Core cycles of the program, or of an iteration of each benchmark.
-    pub cycles: Figures,
+    pub cycles: BenchmarkFigures,
 }
 
 /// The result of a benchmark, kind `ab`.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct AbRow {
     /// Its name.
     pub name: String,
-    pub verdict: Verdict,
+    pub verdict: ChangeVerdict,
     /// Why it is unclear.
-    pub why: Option<Unclear>,
+    pub why: Option<UnclearReason>,
     /// What the new program takes more, as a share of the old one's.
     pub change: Quantity,
     pub confidence: f64,
@@ -71,32 +71,32 @@ pub struct Row {
 }
 
 /// The change as a quantity.
-pub fn quantity(outcome: &Outcome) -> Quantity {
+pub fn change_quantity(outcome: &ComparisonOutcome) -> Quantity {
     outcome.change.map_or_else(|| Quantity::refused(Unit::Share), |change| Quantity::new(change, Unit::Share))
 }
 
 /// Why a benchmark is unclear, in words.
-pub fn reason(why: Unclear) -> &'static str {
+pub fn explain_unclear(why: UnclearReason) -> &'static str {
     match why {
-        Unclear::TooFew => "too few runs for an interval",
-        Unclear::TooNoisy => "the interval is too wide: a longer --budget, or shorter runs, make it narrower",
-        Unclear::NotConfirmed => {
+        UnclearReason::TooFew => "too few runs for an interval",
+        UnclearReason::TooNoisy => "the interval is too wide: a longer --budget, or shorter runs, make it narrower",
+        UnclearReason::NotConfirmed => {
             "the first batch says a change, and the second one no more than that it is unclear"
         }
-        Unclear::BatchesDisagree => "two batches disagree: something else changed meanwhile",
-        Unclear::BuildsDiffer => "builds of one program differ by as much: it may be the place of the code",
+        UnclearReason::BatchesDisagree => "two batches disagree: something else changed meanwhile",
+        UnclearReason::BuildsDiffer => "builds of one program differ by as much: it may be the place of the code",
     }
 }
 
 /// The same as a caveat.
-pub fn caveats(why: Option<Unclear>) -> Vec<Caveat> {
-    let caveat = |why: Unclear| {
+pub fn unclear_caveats(why: Option<UnclearReason>) -> Vec<Caveat> {
+    let caveat = |why: UnclearReason| {
         let code = match why {
-            Unclear::BatchesDisagree => Code::NotRepeatable,
-            Unclear::BuildsDiffer => Code::LayoutDependent,
-            _ => Code::IntervalNotReached,
+            UnclearReason::BatchesDisagree => CaveatKind::NotRepeatable,
+            UnclearReason::BuildsDiffer => CaveatKind::LayoutDependent,
+            _ => CaveatKind::IntervalNotReached,
         };
-        Caveat { code, text: reason(why).to_string() }
+        Caveat { code, text: explain_unclear(why).to_string() }
     };
     why.map(caveat).into_iter().collect()
 }

@@ -1,138 +1,145 @@
 //! The result as text and as Markdown.
 
-use super::record::{Row, SessionRecord, reason};
-use crate::output::page::{Page, note, print, table};
+use super::record::{AbRow, AbSessionRecord, explain_unclear};
+use crate::output::page::{TextPage, new_table, print_note, print_table};
 use crate::output::{Failure, Output};
-use cyclescope::study::ab::Verdict;
+use cyclescope::study::ab::ChangeVerdict;
 
 /// Characters of a name in a table; longer ones are cut in the middle.
-const NAME: usize = 22;
+const NAME_WIDTH: usize = 22;
 
 /// What a recorded comparison can't know.
-const NOT_KNOWN: &str = "The old runs were recorded before. What changed since then besides the program is not known: another \
+const RECORDED_WARNING: &str = "The old runs were recorded before. What changed since then besides the program is not known: another \
     machine or CPU, its firmware and kernel, other tenants, files, the compiler's layout of the code. Only OLD and NEW in \
     turn on one machine tell a change of the program.";
 
 /// Prints the result as text.
-pub fn text(rows: &[Row], session: &SessionRecord, old: &str, output: &mut Output) -> Result<(), Failure> {
-    let mut page = Page::new(output);
-    page.section("Compared")?;
-    page.row("old", old)?;
-    page.row("new", session.programs.last().map_or("", String::as_str))?;
-    page.row("CPU", &format!("{} of {}", session.cpu, session.core))?;
-    page.section("Result")?;
-    let mut lines = table(&["benchmark", "verdict", "change", "95 % interval", "old", "new", "pairs"]);
+pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: &mut Output) -> Result<(), Failure> {
+    let mut page = TextPage::new(output);
+    page.begin_section("Compared")?;
+    page.print_row("old", old)?;
+    page.print_row("new", session.programs.last().map_or("", String::as_str))?;
+    page.print_row("CPU", &format!("{} of {}", session.cpu, session.core))?;
+    page.begin_section("Result")?;
+    let mut lines = new_table(&["benchmark", "verdict", "change", "95 % interval", "old", "new", "pairs"]);
     for row in rows {
         let [first, second] = row.pairs;
         let pairs = if second > 0 { format!("{first}+{second}") } else { first.to_string() };
-        let verdict = word(row.verdict).to_string();
+        let verdict = verdict_word(row.verdict).to_string();
         let cells = [
-            shortened(&row.name),
+            shorten_name(&row.name),
             verdict,
-            value(row),
-            interval(row),
-            cycles(row.old),
-            cycles(row.new),
+            format_change(row),
+            format_interval(row),
+            format_cycles(row.old),
+            format_cycles(row.new),
             pairs,
         ];
         lines.add_row(cells);
     }
-    print(&mut page, &lines)?;
-    page.output.line("")?;
-    let heading = summary(rows);
-    note(&mut page, &heading)?;
+    print_table(&mut page, &lines)?;
+    page.output.write_line("")?;
+    let heading = summarize_verdicts(rows);
+    print_note(&mut page, &heading)?;
     for row in rows {
         if let [Some(user), Some(system)] = [row.user_us, row.system_us] {
-            note(
+            print_note(
                 &mut page,
                 &format!(
                     "Milliseconds of CPU time, old and new: user {}, system {}.",
-                    both(user),
-                    both(system)
+                    format_both(user),
+                    format_both(system)
                 ),
             )?;
         }
         if let Some(why) = row.why {
-            note(&mut page, &format!("{}: {}.", row.name, reason(why)))?;
+            print_note(&mut page, &format!("{}: {}.", row.name, explain_unclear(why)))?;
         }
     }
     if rows.iter().any(|row| !row.interleaved) {
-        note(&mut page, NOT_KNOWN)?;
+        print_note(&mut page, RECORDED_WARNING)?;
     }
     Ok(())
 }
 
 /// Prints the result as Markdown.
-pub fn markdown(
-    rows: &[Row],
-    session: &SessionRecord,
+pub fn print_markdown(
+    rows: &[AbRow],
+    session: &AbSessionRecord,
     old: &str,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let new = session.programs.last().map_or("", String::as_str);
-    output.line(format!("**{}**", summary(rows)))?;
-    output.line("")?;
-    output.line("| benchmark | verdict | change | 95 % interval | old | new |")?;
-    output.line("|---|---|--:|---|--:|--:|")?;
+    output.write_line(format!("**{}**", summarize_verdicts(rows)))?;
+    output.write_line("")?;
+    output.write_line("| benchmark | verdict | change | 95 % interval | old | new |")?;
+    output.write_line("|---|---|--:|---|--:|--:|")?;
     for row in rows {
         let verdict = match row.verdict {
-            Verdict::Slower | Verdict::Faster => format!("**{}**", word(row.verdict)),
-            Verdict::Same | Verdict::Unclear => word(row.verdict).to_string(),
+            ChangeVerdict::Slower | ChangeVerdict::Faster => format!("**{}**", verdict_word(row.verdict)),
+            ChangeVerdict::Same | ChangeVerdict::Unclear => verdict_word(row.verdict).to_string(),
         };
-        let cells = [code(&row.name), verdict, value(row), interval(row), cycles(row.old), cycles(row.new)];
-        output.line(format!("| {} |", cells.join(" | ")))?;
+        let cells = [
+            quote_code(&row.name),
+            verdict,
+            format_change(row),
+            format_interval(row),
+            format_cycles(row.old),
+            format_cycles(row.new),
+        ];
+        output.write_line(format!("| {} |", cells.join(" | ")))?;
     }
-    output.line("")?;
-    output.line(format!(
+    output.write_line("")?;
+    output.write_line(format!(
         "Core cycles; old: {}, new: {}, on CPU {} of {}.",
-        code(old),
-        code(new),
+        quote_code(old),
+        quote_code(new),
         session.cpu,
         session.core
     ))?;
     if rows.iter().any(|row| !row.interleaved) {
-        output.line("")?;
-        output.line(NOT_KNOWN)?;
+        output.write_line("")?;
+        output.write_line(RECORDED_WARNING)?;
     }
     Ok(())
 }
 
 /// How many have which verdict.
-fn summary(rows: &[Row]) -> String {
+fn summarize_verdicts(rows: &[AbRow]) -> String {
     let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
     let within = rows.first().map_or(0.0, |row| 100.0 * row.within);
     let [slower, faster, same, unclear] =
-        [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unclear].map(count);
+        [ChangeVerdict::Slower, ChangeVerdict::Faster, ChangeVerdict::Same, ChangeVerdict::Unclear].map(count);
     format!("{slower} slower, {faster} faster, {same} the same within {within} %, {unclear} unclear")
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn verdict_word(verdict: ChangeVerdict) -> &'static str {
     match verdict {
-        Verdict::Slower => "slower",
-        Verdict::Faster => "faster",
-        Verdict::Same => "same",
-        Verdict::Unclear => "unclear",
+        ChangeVerdict::Slower => "slower",
+        ChangeVerdict::Faster => "faster",
+        ChangeVerdict::Same => "same",
+        ChangeVerdict::Unclear => "unclear",
     }
 }
 
-fn value(row: &Row) -> String {
-    row.change.value.map_or("-".to_string(), percent)
+fn format_change(row: &AbRow) -> String {
+    row.change.value.map_or("-".to_string(), format_percent)
 }
 
-fn interval(row: &Row) -> String {
+fn format_interval(row: &AbRow) -> String {
     match (row.change.low, row.change.high) {
-        (Some(low), Some(high)) => format!("{} to {}", percent(low), percent(high)),
+        (Some(low), Some(high)) => format!("{} to {}", format_percent(low), format_percent(high)),
         _ => "-".to_string(),
     }
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     let percent = 100.0 * share;
     if percent.abs() < 10.0 { format!("{percent:+.2} %") } else { format!("{percent:+.0} %") }
 }
 
 /// Core cycles with four digits.
-fn cycles(cycles: Option<f64>) -> String {
+fn format_cycles(cycles: Option<f64>) -> String {
     match cycles {
         None => "-".to_string(),
         Some(cycles @ ..1e3) => format!("{cycles:.1}"),
@@ -141,21 +148,21 @@ fn cycles(cycles: Option<f64>) -> String {
     }
 }
 
-fn both([old, new]: [f64; 2]) -> String {
+fn format_both([old, new]: [f64; 2]) -> String {
     format!("{:.2} and {:.2}", old / 1000.0, new / 1000.0)
 }
 
-fn shortened(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     let characters: Vec<char> = name.chars().collect();
-    if characters.len() <= NAME {
+    if characters.len() <= NAME_WIDTH {
         return name.to_string();
     }
-    let (start, end) = (&characters[..NAME / 2 - 1], &characters[characters.len() - NAME / 2..]);
+    let (start, end) = (&characters[..NAME_WIDTH / 2 - 1], &characters[characters.len() - NAME_WIDTH / 2..]);
     start.iter().chain(&['…']).chain(end).collect()
 }
 
 /// A text that others wrote, as code in a cell of a table: no bar ends the cell, and no backtick the code.
-fn code(text: &str) -> String {
+fn quote_code(text: &str) -> String {
     let text: String = text
         .chars()
         .map(|c| {
@@ -177,17 +184,17 @@ mod tests {
 
     #[test]
     fn numbers_have_the_digits_that_say_something() {
-        assert_eq!([0.0123, -0.25, 0.0].map(percent), ["+1.23 %", "-25 %", "+0.00 %"]);
+        assert_eq!([0.0123, -0.25, 0.0].map(format_percent), ["+1.23 %", "-25 %", "+0.00 %"]);
         assert_eq!(
-            [Some(149.61), Some(12_345.6), Some(4.1e7), None].map(cycles),
+            [Some(149.61), Some(12_345.6), Some(4.1e7), None].map(format_cycles),
             ["149.6", "12346", "4.100e7", "-"]
         );
     }
 
     #[test]
     fn names_of_others_stay_in_their_cell() {
-        assert_eq!(code("a|b`c`\n"), "`a\\|b'c' `");
-        assert_eq!(shortened("short"), "short");
-        assert_eq!(shortened("a/very/long/name/of_a_benchmark").chars().count(), NAME);
+        assert_eq!(quote_code("a|b`c`\n"), "`a\\|b'c' `");
+        assert_eq!(shorten_name("short"), "short");
+        assert_eq!(shorten_name("a/very/long/name/of_a_benchmark").chars().count(), NAME_WIDTH);
     }
 }

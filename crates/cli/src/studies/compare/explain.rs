@@ -1,63 +1,65 @@
 //! How the numbers that differ were measured.
 
-use super::input::{Content, Input};
-use super::tables::{cycles, instruction, number, quantity};
-use crate::output::page::Page;
-use crate::output::words::one_line;
-use crate::output::{Failure, Output, WIDTH, wrapped};
-use cyclescope::study::instr::tables::compare::{Difference, Side};
+use super::compare_input::{CompareInput, InputContent};
+use super::tables::{format_cycles, instruction_text, quantity_text, side_number};
+use crate::output::page::TextPage;
+use crate::output::report_words::to_one_line;
+use crate::output::{Failure, Output, WIDTH, wrap_text};
+use cyclescope::study::instr::tables::compare::{ComparedSide, QuantityDifference};
 use serde::Serialize;
 
 /// Prints of each difference how its numbers were found, and the command that shows more.
-pub fn explain(inputs: &[&Input; 2], differences: &[Difference], output: &mut Output) -> Result<(), Failure> {
+pub fn explain_differences(
+    inputs: &[&CompareInput; 2],
+    differences: &[QuantityDifference],
+    output: &mut Output,
+) -> Result<(), Failure> {
     for difference in differences {
-        output.line("")?;
-        let mut page = Page::new(output);
-        for line in wrapped(&title(difference), WIDTH) {
+        output.write_line("")?;
+        let mut page = TextPage::new(output);
+        for line in wrap_text(&difference_title(difference), WIDTH) {
             let line = page.output.bold(&line);
-            page.output.line(line)?;
+            page.output.write_line(line)?;
         }
-        for (letter, (input, side)) in
-            ["A", "B"].iter().zip(inputs.iter().zip([&difference.a, &difference.b]))
-        {
-            side_of(&mut page, letter, input, side)?;
+        for (letter, (input, side)) in ["A", "B"].iter().zip(inputs.iter().zip([&difference.a, &difference.b])) {
+            explain_side(&mut page, letter, input, side)?;
         }
         // Even an unlikely name must not break out of the command.
         let code = shlex::try_quote(&difference.code).map(|code| code.into_owned()).unwrap_or_default();
-        page.command("more", &one_line(&format!("cyclescope instr --explain {code}")))?;
+        page.print_command("more", &to_one_line(&format!("cyclescope instr --explain {code}")))?;
     }
     Ok(())
 }
 
-fn title(difference: &Difference) -> String {
-    let (instruction, quantity) = (instruction(difference), quantity(difference));
+fn difference_title(difference: &QuantityDifference) -> String {
+    let (instruction, quantity) = (instruction_text(difference), quantity_text(difference));
     let (code, encoding) = (&difference.code, &difference.encoding);
-    one_line(&format!("{instruction} ({code}, {encoding}): {quantity}"))
+    to_one_line(&format!("{instruction} ({code}, {encoding}): {quantity}"))
 }
 
-fn side_of(page: &mut Page, letter: &str, input: &Input, side: &Side) -> Result<(), Failure> {
-    let bound = side.bound.map_or(String::new(), |bound| format!(", {}", word(bound)));
+fn explain_side(page: &mut TextPage, letter: &str, input: &CompareInput, side: &ComparedSide) -> Result<(), Failure> {
+    let bound = side.bound.map_or(String::new(), |bound| format!(", {}", json_word(bound)));
     let interval = match (side.cost.value, side.cost.low, side.cost.high) {
-        (Some(_), Some(low), Some(high)) => format!(" ({} to {})", cycles(low), cycles(high)),
+        (Some(_), Some(low), Some(high)) => format!(" ({} to {})", format_cycles(low), format_cycles(high)),
         _ => String::new(),
     };
-    let line = side.line.map_or(String::new(), |line| format!(", line {line} of {}", one_line(&input.path)));
-    page.row(letter, &format!("{}{interval} core cycles{bound}{line}", number(side)))?;
+    let line = side.line.map_or(String::new(), |line| format!(", line {line} of {}", to_one_line(&input.path)));
+    page.print_row(letter, &format!("{}{interval} core cycles{bound}{line}", side_number(side)))?;
     if let Some(how) = &side.how {
         let label = if side.bound.is_some() { "  chain" } else { "  recipe" };
-        page.row(label, &one_line(how))?;
+        page.print_row(label, &to_one_line(how))?;
     }
     for caveat in &side.caveats {
-        page.row("  caveat", &one_line(&format!("{}: {}", word(caveat.code), caveat.text)))?;
+        page.print_row("  caveat", &to_one_line(&format!("{}: {}", json_word(caveat.code), caveat.text)))?;
     }
-    if side.caveats.is_empty() && matches!(input.content, Content::Results(_)) {
-        page.row("  caveat", "none")?;
+    if side.caveats.is_empty() && matches!(input.content, InputContent::Results(_)) {
+        page.print_row("  caveat", "none")?;
     }
     Ok(())
 }
 
 /// The word that JSON has for one of a closed list.
-fn word(of: impl Serialize) -> String {
+fn json_word(of: impl Serialize) -> String {
     let value = serde_json::to_value(of).expect("a word");
     value.as_str().unwrap_or_default().to_string()
 }

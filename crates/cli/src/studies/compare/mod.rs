@@ -1,68 +1,67 @@
 //! `cyclescope compare`: two result files, or one and a published table.
 
-mod core;
+mod compare_input;
+mod core_pairs;
 mod explain;
-mod input;
 mod tables;
 
-use self::core::{Counts, Pair, Pairs};
-use crate::args::{Common, CompareArgs};
-use crate::output::page::Page;
-use crate::output::{Failure, Output, warn};
+use self::core_pairs::{CorePair, CorePairCounts, CorePairs};
+use crate::args::{CommonArgs, CompareArgs};
+use crate::output::page::TextPage;
+use crate::output::{Failure, Output, print_warning};
+use compare_input::{CompareInput, InputContent};
 use cyclescope::record::exit;
-use cyclescope::study::instr::tables::compare::{Comparison, Difference, Tolerance};
-use cyclescope::study::instr::tables::compare::{against_reference, against_results};
-use input::{Content, Input};
+use cyclescope::study::instr::tables::compare::{QuantityDifference, TableComparison, Tolerance};
+use cyclescope::study::instr::tables::compare::{compare_results, compare_with_reference};
 use serde::Serialize;
 
 /// Differences that are shown unless all are asked for.
-const SHOWN: usize = 20;
+const SHOWN_MOST: usize = 20;
 
 /// Runs the command and returns the exit code.
-pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Result<u8, Failure> {
-    if let Some(name) = common.measuring() {
+pub fn run_compare(common: &CommonArgs, args: &CompareArgs, output: &mut Output) -> Result<u8, Failure> {
+    if let Some(name) = common.first_measuring_option() {
         let text = format!("{name} has no effect: compare measures nothing");
         return Err(Failure::usage(text, Some("leave it out")));
     }
-    let (a, b) = (Input::read(&args.a)?, Input::read(&args.b)?);
-    if let (Content::Core { records: ours, .. }, Content::Core { records: theirs, .. }) =
+    let (a, b) = (CompareInput::read(&args.a)?, CompareInput::read(&args.b)?);
+    if let (InputContent::Core { records: ours, .. }, InputContent::Core { records: theirs, .. }) =
         (&a.content, &b.content)
     {
-        return cores(args, [&a, &b], &Pairs::of(ours, theirs), output);
+        return compare_cores(args, [&a, &b], &CorePairs::from_records(ours, theirs), output);
     }
     let ours = match &a.content {
-        Content::Results(ours) => ours,
-        Content::Core { .. } => return Err(mixed(&a, &b)),
-        Content::Reference(_) => {
-            let remedy =
-                "name the file that `cyclescope instr --out` wrote first, and a published table after it";
+        InputContent::Results(ours) => ours,
+        InputContent::Core { .. } => return Err(mixed_inputs_failure(&a, &b)),
+        InputContent::Reference(_) => {
+            let remedy = "name the file that `cyclescope instr --out` wrote first, and a published table after it";
             return Err(Failure::usage(format!("{} is not a result file", a.path), Some(remedy)));
         }
     };
     let comparison = match &b.content {
-        Content::Results(theirs) => {
+        InputContent::Results(theirs) => {
             let tolerance = args.tolerance.unwrap_or(Tolerance::RESULTS);
-            against_results(&ours.rows, &theirs.rows, tolerance)
+            compare_results(&ours.rows, &theirs.rows, tolerance)
         }
-        Content::Reference(reference) => {
+        InputContent::Reference(reference) => {
             let tolerance = args.tolerance.unwrap_or(Tolerance::PUBLISHED);
-            against_reference(&ours.rows, reference, tolerance)
+            compare_with_reference(&ours.rows, reference, tolerance)
         }
-        Content::Core { .. } => return Err(mixed(&b, &a)),
+        InputContent::Core { .. } => return Err(mixed_inputs_failure(&b, &a)),
     };
-    [&a, &b].iter().for_each(|input| input.warn());
+    [&a, &b].iter().for_each(|input| input.print_warnings());
     if output.is_json() {
-        records(&[a, b], &comparison, output)?;
+        print_json_lines(&[a, b], &comparison, output)?;
     } else {
         let differences = &comparison.differences;
-        let shown = if args.all { differences.len() } else { differences.len().min(SHOWN) };
-        tables::print_all(&[&a, &b], &comparison, shown, output)?;
+        let shown = if args.all { differences.len() } else { differences.len().min(SHOWN_MOST) };
+        tables::print_comparison(&[&a, &b], &comparison, shown, output)?;
         if args.explain {
-            explain::explain(&[&a, &b], &differences[..shown], output)?;
+            explain::explain_differences(&[&a, &b], &differences[..shown], output)?;
         }
     }
     if comparison.forms.both == 0 {
-        warn("the two files have no form in common: nothing was compared");
+        print_warning("the two files have no form in common: nothing was compared");
     }
     // A check that compares nothing must not pass.
     let different = args.fail_on_diff && (!comparison.differences.is_empty() || comparison.forms.both == 0);
@@ -70,34 +69,39 @@ pub fn compare(common: &Common, args: &CompareArgs, output: &mut Output) -> Resu
 }
 
 /// The refusal of numbers of a core beside something else.
-fn mixed(core: &Input, other: &Input) -> Failure {
+fn mixed_inputs_failure(core: &CompareInput, other: &CompareInput) -> Failure {
     let text = format!("{} has numbers of a core, and {} has none", core.path, other.path);
     Failure::usage(text, Some("name two files of the same kind"))
 }
 
 /// Compares two results of `uarch`, and returns the exit code.
-fn cores(args: &CompareArgs, inputs: [&Input; 2], pairs: &Pairs, output: &mut Output) -> Result<u8, Failure> {
+fn compare_cores(
+    args: &CompareArgs,
+    inputs: [&CompareInput; 2],
+    pairs: &CorePairs,
+    output: &mut Output,
+) -> Result<u8, Failure> {
     for (name, given) in [("--tolerance", args.tolerance.is_some()), ("--explain", args.explain)] {
         if given {
             let text = format!("{name} has no effect between two results of uarch");
             return Err(Failure::usage(text, Some("leave it out")));
         }
     }
-    inputs.iter().for_each(|input| input.warn());
-    let counts = pairs.counts();
-    let (different, apart) = (counts.are_different(), counts.are_apart());
+    inputs.iter().for_each(|input| input.print_warnings());
+    let counts = pairs.count_outcomes();
+    let (different, apart) = (counts.has_differences(), counts.has_none_in_common());
     if output.is_json() {
-        let [a, b] = inputs.map(Input::source);
-        output.record("compare", &CoreSummary { part: "summary", a, b, counts })?;
-        pairs.0.iter().try_for_each(|pair| output.record("compare", &Number { part: "number", pair }))?;
+        let [a, b] = inputs.map(CompareInput::summarize_source);
+        output.write_record("compare", &CoreSummary { part: "summary", a, b, counts })?;
+        pairs.0.iter().try_for_each(|pair| output.write_record("compare", &CorePairLine { part: "number", pair }))?;
     } else {
-        let mut page = Page::new(output);
-        page.section("Compared")?;
-        tables::sources(&mut page, &inputs)?;
+        let mut page = TextPage::new(output);
+        page.begin_section("Compared")?;
+        tables::print_sources(&mut page, &inputs)?;
         pairs.print(&mut page)?;
     }
     if apart {
-        warn("the two files have no number in common: nothing was compared");
+        print_warning("the two files have no number in common: nothing was compared");
     }
     Ok(if args.fail_on_diff && (different || apart) { exit::DIFFERENT } else { exit::DONE })
 }
@@ -106,33 +110,33 @@ fn cores(args: &CompareArgs, inputs: [&Input; 2], pairs: &Pairs, output: &mut Ou
 #[derive(Serialize)]
 struct CoreSummary<'a> {
     part: &'static str,
-    a: Source<'a>,
-    b: Source<'a>,
+    a: SourceSummary<'a>,
+    b: SourceSummary<'a>,
     #[serde(flatten)]
-    counts: Counts,
+    counts: CorePairCounts,
 }
 
 /// Every other line of theirs.
 #[derive(Serialize)]
-struct Number<'a> {
+struct CorePairLine<'a> {
     part: &'static str,
     #[serde(flatten)]
-    pair: &'a Pair<'a>,
+    pair: &'a CorePair<'a>,
 }
 
 /// The first line of JSON.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct ComparisonSummary<'a> {
     part: &'static str,
-    a: Source<'a>,
-    b: Source<'a>,
+    a: SourceSummary<'a>,
+    b: SourceSummary<'a>,
     #[serde(flatten)]
-    comparison: &'a Comparison,
+    comparison: &'a TableComparison,
     differences: usize,
 }
 
 #[derive(Serialize)]
-struct Source<'a> {
+struct SourceSummary<'a> {
     file: &'a str,
     /// `results`, `reference` or `core`.
     holds: &'static str,
@@ -145,33 +149,37 @@ struct Source<'a> {
     cut_line: Option<u64>,
 }
 
-impl Input {
-    fn source(&self) -> Source<'_> {
+impl CompareInput {
+    fn summarize_source(&self) -> SourceSummary<'_> {
         let (holds, entries, cut_line) = match &self.content {
-            Content::Results(table) => ("results", table.rows.len(), table.cut),
-            Content::Reference(reference) => ("reference", reference.entries.len(), None),
-            Content::Core { table, records } => ("core", records.len(), table.cut),
+            InputContent::Results(table) => ("results", table.rows.len(), table.cut),
+            InputContent::Reference(reference) => ("reference", reference.entries.len(), None),
+            InputContent::Core { table, records } => ("core", records.len(), table.cut),
         };
         let executor = self.executor();
-        Source { file: &self.path, holds, entries, processor: self.processor(), executor, cut_line }
+        SourceSummary { file: &self.path, holds, entries, processor: self.processor(), executor, cut_line }
     }
 }
 
 /// Every other line of JSON.
 #[derive(Serialize)]
-struct Different<'a> {
+struct DifferenceLine<'a> {
     part: &'static str,
     #[serde(flatten)]
-    difference: &'a Difference,
+    difference: &'a QuantityDifference,
 }
 
 /// Prints the comparison as JSON lines, all differences included.
-fn records([a, b]: &[Input; 2], comparison: &Comparison, output: &mut Output) -> Result<(), Failure> {
-    let (a, b) = (a.source(), b.source());
+fn print_json_lines(
+    [a, b]: &[CompareInput; 2],
+    comparison: &TableComparison,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let (a, b) = (a.summarize_source(), b.summarize_source());
     let differences = comparison.differences.len();
-    output.record("compare", &Summary { part: "summary", a, b, comparison, differences })?;
+    output.write_record("compare", &ComparisonSummary { part: "summary", a, b, comparison, differences })?;
     for difference in &comparison.differences {
-        output.record("compare", &Different { part: "difference", difference })?;
+        output.write_record("compare", &DifferenceLine { part: "difference", difference })?;
     }
     Ok(())
 }

@@ -1,41 +1,40 @@
 //! A comparison as tables.
 
-use super::input::{Content, Input};
-use crate::output::page::{Page, note, print, table};
-use crate::output::words::{one_line, shortened};
+use super::compare_input::{CompareInput, InputContent};
+use crate::output::page::{TextPage, new_table, print_note, print_table};
+use crate::output::report_words::{shorten_text, to_one_line};
 use crate::output::{Failure, Output};
 use comfy_table::CellAlignment;
-use cyclescope::executor::Offer;
-use cyclescope::study::instr::rows::row::Bound;
-use cyclescope::study::instr::tables::compare::{Comparison, Difference, Kind, Side, Tally, Tolerance};
+use cyclescope::executor::ExecutorOffer;
+use cyclescope::study::instr::rows::instr_row::LatencyBound;
+use cyclescope::study::instr::tables::compare::{
+    ComparedSide, QuantityDifference, QuantityKind, QuantityTally, TableComparison, Tolerance,
+};
 
 /// Characters of an instruction, of a pair of operands and of a number; with the other columns they make a line.
-const INSTRUCTION: usize = 29;
-const PAIR: usize = 13;
-const NUMBER: usize = 8;
+const INSTRUCTION_WIDTH: usize = 29;
+const PAIR_WIDTH: usize = 13;
+const NUMBER_WIDTH: usize = 8;
 
 /// Prints what was compared, how many agree, and the largest differences.
-pub fn print_all(
-    inputs: &[&Input; 2],
-    comparison: &Comparison,
+pub fn print_comparison(
+    inputs: &[&CompareInput; 2],
+    comparison: &TableComparison,
     shown: usize,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let mut page = Page::new(output);
-    page.section("Compared")?;
-    sources(&mut page, inputs)?;
+    let mut page = TextPage::new(output);
+    page.begin_section("Compared")?;
+    print_sources(&mut page, inputs)?;
     let forms = comparison.forms;
     let found = format!("{} in both, {} only in A, {} only in B", forms.both, forms.only_a, forms.only_b);
-    page.row("forms", &found)?;
-    page.row("the same within", &width(comparison.tolerance))?;
+    page.print_row("forms", &found)?;
+    page.print_row("the same within", &describe_tolerance(comparison.tolerance))?;
     if let Some(rate) = comparison.false_discovery_rate {
-        let text = format!(
-            "beyond that and beyond chance; {} % of them are false at most, on average",
-            100.0 * rate
-        );
-        page.row("different", &text)?;
+        let text = format!("beyond that and beyond chance; {} % of them are false at most, on average", 100.0 * rate);
+        page.print_row("different", &text)?;
     }
-    counts(&mut page, &comparison.quantities)?;
+    print_counts(&mut page, &comparison.quantities)?;
     if comparison.differences.is_empty() {
         return Ok(());
     }
@@ -45,29 +44,29 @@ pub fn print_all(
         1 => "The difference, in core cycles".to_string(),
         _ => format!("All {all} differences, in core cycles"),
     };
-    page.section(&title)?;
-    differences(&mut page, &comparison.differences[..shown])
+    page.begin_section(&title)?;
+    print_differences(&mut page, &comparison.differences[..shown])
 }
 
 /// Prints what the two files have.
-pub fn sources(page: &mut Page, inputs: &[&Input; 2]) -> Result<(), Failure> {
-    ["A", "B"].iter().zip(inputs).try_for_each(|(letter, input)| page.row(letter, &described(input)))
+pub fn print_sources(page: &mut TextPage, inputs: &[&CompareInput; 2]) -> Result<(), Failure> {
+    ["A", "B"].iter().zip(inputs).try_for_each(|(letter, input)| page.print_row(letter, &describe_input(input)))
 }
 
-fn described(input: &Input) -> String {
+fn describe_input(input: &CompareInput) -> String {
     let (count, what) = match &input.content {
-        Content::Results(table) => (table.rows.len(), "forms"),
-        Content::Reference(reference) => (reference.entries.len(), "lines of a published table"),
-        Content::Core { records, .. } => (records.len(), "numbers of a core"),
+        InputContent::Results(table) => (table.rows.len(), "forms"),
+        InputContent::Reference(reference) => (reference.entries.len(), "lines of a published table"),
+        InputContent::Core { records, .. } => (records.len(), "numbers of a core"),
     };
     let processor = input.processor().map_or(String::new(), |name| format!(", {name}"));
-    let offer = input.executor().and_then(Offer::named).filter(|offer| !offer.is_default());
+    let offer = input.executor().and_then(ExecutorOffer::find_by_name).filter(|offer| !offer.is_default());
     let place = offer.map_or(String::new(), |offer| format!(", in {}", offer.place));
-    one_line(&format!("{}: {count} {what}{processor}{place}", input.path))
+    to_one_line(&format!("{}: {count} {what}{processor}{place}", input.path))
 }
 
 /// A tolerance in words.
-fn width(tolerance: Tolerance) -> String {
+fn describe_tolerance(tolerance: Tolerance) -> String {
     let share = match tolerance.share > 0.0 {
         // 100 × 0.07 is 7.000000000000001.
         true => format!(" or {} %", (1e6 * tolerance.share).round() / 1e4),
@@ -80,14 +79,14 @@ fn width(tolerance: Tolerance) -> String {
     format!("{} core cycles{share}{below}", tolerance.cycles)
 }
 
-fn counts(page: &mut Page, tallies: &[Tally]) -> Result<(), Failure> {
-    page.section("Quantities")?;
+fn print_counts(page: &mut TextPage, tallies: &[QuantityTally]) -> Result<(), Failure> {
+    page.begin_section("Quantities")?;
     let intervals = tallies.iter().any(|tally| tally.intervals > 0);
     let heading = ["", "agree", "", "differ", "", "unclear", "only A", "only B", "overlap"];
-    let mut rows = table(&heading[..if intervals { 9 } else { 8 }]);
-    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum::<u64>();
-    let all = Tally {
-        kind: Kind::Throughput,
+    let mut rows = new_table(&heading[..if intervals { 9 } else { 8 }]);
+    let sum = |of: fn(&QuantityTally) -> u64| tallies.iter().map(of).sum::<u64>();
+    let all = QuantityTally {
+        kind: QuantityKind::Throughput,
         agree: sum(|tally| tally.agree),
         differ: sum(|tally| tally.differ),
         unclear: sum(|tally| tally.unclear),
@@ -96,88 +95,88 @@ fn counts(page: &mut Page, tallies: &[Tally]) -> Result<(), Failure> {
         intervals: sum(|tally| tally.intervals),
         overlap: sum(|tally| tally.overlap),
     };
-    let named = tallies.iter().map(|tally| (kind(tally.kind), tally)).chain([("all", &all)]);
+    let named = tallies.iter().map(|tally| (kind_name(tally.kind), tally)).chain([("all", &all)]);
     for (name, tally) in named {
         let both = tally.agree + tally.differ + tally.unclear;
         let mut cells = vec![
             name.to_string(),
             tally.agree.to_string(),
-            percent(tally.agree, both),
+            format_share(tally.agree, both),
             tally.differ.to_string(),
-            percent(tally.differ, both),
+            format_share(tally.differ, both),
             tally.unclear.to_string(),
             tally.only_a.to_string(),
             tally.only_b.to_string(),
         ];
         if intervals {
-            cells.push(percent(tally.overlap, tally.intervals));
+            cells.push(format_share(tally.overlap, tally.intervals));
         }
         rows.add_row(cells);
     }
-    print(page, &rows)?;
+    print_table(page, &rows)?;
     let overlap = if intervals { " overlap: of the 95 % intervals." } else { "" };
     let text = "Shares are of the quantities that both files have. sum: one file has only the sum of two latencies. upper: \
                 one file has an upper bound, which agrees with every figure up to it. \
                 unclear: beyond what counts as the same, and chance may explain it.";
-    note(page, &format!("{text}{overlap}"))
+    print_note(page, &format!("{text}{overlap}"))
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind_name(kind: QuantityKind) -> &'static str {
     match kind {
-        Kind::LatencyExact => "latency, exact",
-        Kind::LatencySum => "latency, sum",
-        Kind::LatencyUpper => "latency, upper",
-        Kind::Throughput => "rthroughput",
+        QuantityKind::LatencyExact => "latency, exact",
+        QuantityKind::LatencySum => "latency, sum",
+        QuantityKind::LatencyUpper => "latency, upper",
+        QuantityKind::Throughput => "rthroughput",
     }
 }
 
-fn percent(part: u64, whole: u64) -> String {
+fn format_share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_string() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
 }
 
-fn differences(page: &mut Page, differences: &[Difference]) -> Result<(), Failure> {
-    let mut rows = table(&["instruction", "", "", "A", "B", "differ"]);
+fn print_differences(page: &mut TextPage, differences: &[QuantityDifference]) -> Result<(), Failure> {
+    let mut rows = new_table(&["instruction", "", "", "A", "B", "differ"]);
     for column in 1..3 {
         rows.column_mut(column).expect("there are six").set_cell_alignment(CellAlignment::Left);
     }
     for difference in differences {
         rows.add_row([
-            shortened(&instruction(difference), INSTRUCTION),
-            shortened(&one_line(&difference.encoding), 6),
-            shortened(&quantity(difference), PAIR),
-            shortened(&number(&difference.a), NUMBER),
-            shortened(&number(&difference.b), NUMBER),
-            relative(difference.relative),
+            shorten_text(&instruction_text(difference), INSTRUCTION_WIDTH),
+            shorten_text(&to_one_line(&difference.encoding), 6),
+            shorten_text(&quantity_text(difference), PAIR_WIDTH),
+            shorten_text(&side_number(&difference.a), NUMBER_WIDTH),
+            shorten_text(&side_number(&difference.b), NUMBER_WIDTH),
+            format_relative(difference.relative),
         ]);
     }
-    print(page, &rows)
+    print_table(page, &rows)
 }
 
 /// The instruction with its operands.
-pub fn instruction(difference: &Difference) -> String {
-    one_line(format!("{} {}", difference.mnemonic, difference.operands).trim())
+pub fn instruction_text(difference: &QuantityDifference) -> String {
+    to_one_line(format!("{} {}", difference.mnemonic, difference.operands).trim())
 }
 
 /// What differs, in short.
-pub fn quantity(difference: &Difference) -> String {
+pub fn quantity_text(difference: &QuantityDifference) -> String {
     match (&difference.from, &difference.to) {
-        (Some(from), Some(to)) => one_line(&format!("{from}→{to}")),
+        (Some(from), Some(to)) => to_one_line(&format!("{from}→{to}")),
         _ if difference.encoding == "run" => "cost".to_string(),
         _ => "rthroughput".to_string(),
     }
 }
 
 /// A side's number.
-pub fn number(side: &Side) -> String {
+pub fn side_number(side: &ComparedSide) -> String {
     if let Some(written) = &side.written {
-        return one_line(written);
+        return to_one_line(written);
     }
-    let sign = if side.bound == Some(Bound::Upper) { "≤" } else { "" };
-    side.cost.value.map_or("-".to_string(), |value| format!("{sign}{}", cycles(value)))
+    let sign = if side.bound == Some(LatencyBound::Upper) { "≤" } else { "" };
+    side.cost.value.map_or("-".to_string(), |value| format!("{sign}{}", format_cycles(value)))
 }
 
 /// A number of core cycles in at most seven characters, where it is below a million.
-pub fn cycles(value: f64) -> String {
+pub fn format_cycles(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),
         size if size >= 100.0 => format!("{value:.1}"),
@@ -186,7 +185,7 @@ pub fn cycles(value: f64) -> String {
 }
 
 /// A relative difference in at most eight characters.
-fn relative(share: f64) -> String {
+fn format_relative(share: f64) -> String {
     match share.abs() {
         size if size >= 100.0 => format!("{}>9999 %", if share > 0.0 { "" } else { "-" }),
         size if size >= 10.0 => format!("{:+.0} %", 100.0 * share),
@@ -200,18 +199,18 @@ mod tests {
 
     #[test]
     fn numbers_fit_their_column() {
-        assert_eq!([0.25, 99.999, 123.44, 12345.6].map(cycles), ["0.250", "99.999", "123.4", "12346"]);
+        assert_eq!([0.25, 99.999, 123.44, 12345.6].map(format_cycles), ["0.250", "99.999", "123.4", "12346"]);
         let texts = ["+2.5 %", "-50.0 %", "+999.9 %", "+1234 %", ">9999 %", "->9999 %"];
-        assert_eq!([0.025, -0.5, 9.999, 12.34, 100.0, -1e6].map(relative), texts);
+        assert_eq!([0.025, -0.5, 9.999, 12.34, 100.0, -1e6].map(format_relative), texts);
         assert!(texts.iter().all(|text| text.chars().count() <= 8));
     }
 
     #[test]
     fn a_tolerance_is_told_in_words() {
-        let published = width(Tolerance::PUBLISHED);
+        let published = describe_tolerance(Tolerance::PUBLISHED);
         assert_eq!(published, "0.05 core cycles or 3 %; below one cycle 0.01 or 3 %");
         let plain = Tolerance { cycles: 0.5, cycles_below_one: 0.5, share: 0.0 };
-        assert_eq!(width(plain), "0.5 core cycles");
-        assert_eq!(width(Tolerance { share: 0.07, ..plain }), "0.5 core cycles or 7 %");
+        assert_eq!(describe_tolerance(plain), "0.5 core cycles");
+        assert_eq!(describe_tolerance(Tolerance { share: 0.07, ..plain }), "0.5 core cycles or 7 %");
     }
 }

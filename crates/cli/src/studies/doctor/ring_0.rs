@@ -1,75 +1,81 @@
 //! The section on the kernel module.
 
 use crate::output::Failure;
-use crate::output::page::Page;
+use crate::output::page::TextPage;
 use cyclescope::doctor::Diagnosis;
 use cyclescope::machine::Machine;
 use cyclescope::machine::fact::Fact;
-use cyclescope::machine::kernel_module::{KernelModule, ModuleStudy, Right};
+use cyclescope::machine::kernel_module::{CapabilityRight, KernelModule, ModuleStudy};
 
 /// What code in ring 0 needs, and what of it is here.
-pub fn section(page: &mut Page, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
+pub fn print_kernel_module(page: &mut TextPage, machine: &Machine, diagnosis: &Diagnosis) -> Result<(), Failure> {
     let facts = &machine.kernel_module;
-    page.section("Ring 0, by the kernel module")?;
+    page.begin_section("Ring 0, by the kernel module")?;
     let alone = machine.topology.online.known().is_some_and(|cpus| cpus.len() == 1);
     match (&diagnosis.kernel_module, &facts.loaded) {
-        (Fact::Known(module), _) => return loaded(page, module, facts, alone),
-        (Fact::Unknown(why), Fact::Known(true)) => return page.row("module", &format!("loaded, but {why}")),
-        (Fact::Unknown(_), Fact::Known(false)) => page.row("module", "not loaded")?,
-        (_, Fact::Unknown(why)) => page.unknown("module", why)?,
+        (Fact::Known(module), _) => return print_loaded_module(page, module, facts, alone),
+        (Fact::Unknown(why), Fact::Known(true)) => {
+            return page.print_row("module", &format!("loaded, but {why}"));
+        }
+        (Fact::Unknown(_), Fact::Known(false)) => page.print_row("module", "not loaded")?,
+        (_, Fact::Unknown(why)) => page.print_unknown("module", why)?,
     }
     if alone {
-        page.row("endless code", ONE_CPU)?;
+        page.print_row("endless code", REFUSED_ONE_CPU)?;
     }
-    loadable(page, facts)
+    print_load_obstacles(page, facts)
 }
 
-const ONE_CPU: &str = "refused without --force: with only one CPU, nothing can end it";
-const NO_NMI: &str = "refused without --force: an NMI, which would end it, did not arrive";
+const REFUSED_ONE_CPU: &str = "refused without --force: with only one CPU, nothing can end it";
+const REFUSED_NO_NMI: &str = "refused without --force: an NMI, which would end it, did not arrive";
 
-fn loaded(page: &mut Page, module: &ModuleStudy, facts: &KernelModule, alone: bool) -> Result<(), Failure> {
-    page.row("module", &format!("loaded, version {} of its interface", module.version))?;
+fn print_loaded_module(
+    page: &mut TextPage,
+    module: &ModuleStudy,
+    facts: &KernelModule,
+    alone: bool,
+) -> Result<(), Failure> {
+    page.print_row("module", &format!("loaded, version {} of its interface", module.version))?;
     if !module.code {
         let why = facts.refused.known().cloned().flatten().unwrap_or_default();
-        page.row("code", &format!("refused, markers alone run: {why}"))?;
+        page.print_row("code", &format!("refused, markers alone run: {why}"))?;
     }
-    page.row(
+    page.print_row(
         "endless code",
         match (module.deadline, alone) {
             (true, _) => "ended by another CPU",
-            (false, true) => ONE_CPU,
-            (false, false) => NO_NMI,
+            (false, true) => REFUSED_ONE_CPU,
+            (false, false) => REFUSED_NO_NMI,
         },
     )?;
-    let ppm =
-        module.tsc_ppm.map_or(String::new(), |ppm| format!("; {ppm:+.1} ppm from the rate measured here"));
-    page.row("its TSC rate", &format!("{:.3} MHz, by the kernel{ppm}", module.tsc.megahertz()))?;
-    page.row(
+    let ppm = module.tsc_ppm.map_or(String::new(), |ppm| format!("; {ppm:+.1} ppm from the rate measured here"));
+    page.print_row("its TSC rate", &format!("{:.3} MHz, by the kernel{ppm}", module.tsc.to_megahertz()))?;
+    page.print_row(
         "APERF",
         if module.aperf { "counted beside every measurement" } else { "the processor does not offer it" },
     )
 }
 
-fn loadable(page: &mut Page, facts: &KernelModule) -> Result<(), Failure> {
+fn print_load_obstacles(page: &mut TextPage, facts: &KernelModule) -> Result<(), Failure> {
     match &facts.headers {
-        Fact::Known(folder) => page.row("headers", folder)?,
-        Fact::Unknown(why) => page.row("headers", &format!("none: {why}"))?,
+        Fact::Known(folder) => page.print_row("headers", folder)?,
+        Fact::Unknown(why) => page.print_row("headers", &format!("none: {why}"))?,
     }
-    page.fact("takes modules", &facts.closed, |closed| {
+    page.print_fact("takes modules", &facts.closed, |closed| {
         if *closed { "not until the next boot" } else { "yes" }.to_string()
     })?;
-    page.fact("signed only", &facts.signed_only, |only| if *only { "yes" } else { "no" }.to_string())?;
-    page.fact("lockdown", &facts.lockdown, |how| how.clone().unwrap_or("none".to_string()))?;
-    page.fact("may load it", &facts.may_load, |right| {
+    page.print_fact("signed only", &facts.signed_only, |only| if *only { "yes" } else { "no" }.to_string())?;
+    page.print_fact("lockdown", &facts.lockdown, |how| how.clone().unwrap_or("none".to_string()))?;
+    page.print_fact("may load it", &facts.may_load, |right| {
         match right {
-            Right::Held => "yes",
-            Right::AsRoot => "root may",
-            Right::Never => "no: a container has removed CAP_SYS_MODULE",
+            CapabilityRight::Held => "yes",
+            CapabilityRight::AsRoot => "root may",
+            CapabilityRight::Never => "no: a container has removed CAP_SYS_MODULE",
         }
         .to_string()
     })?;
-    for obstacle in facts.obstacles() {
-        page.row("obstacle", &obstacle.text)?;
+    for obstacle in facts.list_obstacles() {
+        page.print_row("obstacle", &obstacle.text)?;
     }
     Ok(())
 }

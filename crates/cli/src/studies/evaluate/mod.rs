@@ -1,32 +1,32 @@
 //! `cyclescope evaluate`: how good each timing method is here.
 
 mod graphs;
+mod method_table;
 mod parts;
-mod rows;
 mod sections;
-mod stairs;
+mod staircases;
 mod tables;
 
 use crate::args::repro;
-use crate::args::{Common, EvaluateArgs, find_clock};
-use crate::output::page::Page;
+use crate::args::{CommonArgs, EvaluateArgs, find_clock};
+use crate::output::page::TextPage;
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
-use crate::session::driver::{Order, StudyView, drive};
+use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::replay_study;
 use cyclescope::clock::{self, Clock};
-use cyclescope::executor::{Capabilities, DEFAULT, OpenOptions};
+use cyclescope::executor::{Capabilities, DEFAULT_OFFER, OpenOptions};
 use cyclescope::machine::Machine;
-use cyclescope::result::container::Container;
-use cyclescope::study::evaluate::plan::{self, EvaluatePlan, NotRun, Times};
-use cyclescope::study::evaluate::reader::Size;
-use cyclescope::study::evaluate::{Candidate, Evaluate};
+use cyclescope::result::container::EvidenceContainer;
+use cyclescope::study::evaluate::ensemble_reader::SamplingSize;
+use cyclescope::study::evaluate::plan::{self, EvaluatePlan, ExperimentTimes, RefusedMethod};
+use cyclescope::study::evaluate::{EvaluateStudy, MethodCandidate};
 use std::time::Duration;
 
 pub use cyclescope::study::evaluate::NAME;
 
 /// Runs the command and returns the exit code: an evaluation that completes is done, whatever its verdict.
-pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
+pub fn run_evaluate(common: &CommonArgs, args: &EvaluateArgs, output: &mut Output) -> Result<u8, Failure> {
     if args.series && !common.json {
         return Err(Failure::usage("--series prints JSON lines", Some("add --json")));
     }
@@ -35,20 +35,20 @@ pub fn evaluate(common: &Common, args: &EvaluateArgs, output: &mut Output) -> Re
     if names.is_empty() && !(common.clock.is_empty() && args.clocks.is_empty()) {
         return Err(Failure::usage("no clock is named", Some("`cyclescope --clock list` shows all")));
     }
-    let named = named(&names)?;
-    let machine = common.machine()?;
+    let named = find_clocks(&names)?;
+    let machine = common.detect_machine()?;
     machine.tsc.require()?;
-    let (candidates, not_run) = candidates(named, common, &machine)?;
+    let (candidates, not_run) = choose_candidates(named, common, &machine)?;
     // Before anything is made: where no code runs, nothing shall stay behind.
-    [DEFAULT, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
-    let plan = plan(common, args, candidates, not_run);
-    let repro = repro::command(NAME, args, common, plan.seed);
+    [DEFAULT_OFFER, common.offer()].into_iter().try_for_each(|offer| (offer.check)(&machine))?;
+    let plan = build_plan(common, args, candidates, not_run);
+    let repro = repro::format_repro(NAME, args, common, plan.seed);
     let options = OpenOptions { force: common.force, own_code: true, ..OpenOptions::default() };
-    let mut study = Evaluate::new(machine.clone(), plan, options, repro.clone());
+    let mut study = EvaluateStudy::new(machine.clone(), plan, options, repro.clone());
     let exports = args.exports.clone();
     let view = EvaluateView { draws: exports.has(&["plots"]) };
-    let order = Order { exports, ..Order::new(common, &machine, &repro)? };
-    drive(&view, &mut study, order, output)
+    let order = StudyOrder { exports, ..StudyOrder::new(common, &machine, &repro)? };
+    drive_study(&view, &mut study, order, output)
 }
 
 /// How `evaluate` looks.
@@ -58,43 +58,43 @@ struct EvaluateView {
 }
 
 impl StudyView for EvaluateView {
-    type Study = Evaluate;
+    type Study = EvaluateStudy;
 
-    fn text(&self, study: &Evaluate, output: &mut Output) -> Result<(), Failure> {
+    fn print_text(&self, study: &EvaluateStudy, output: &mut Output) -> Result<(), Failure> {
         let Some(found) = &study.found else { return Ok(()) };
-        let (mut page, not_run) = (Page::new(output), &study.plan.not_run);
+        let (mut page, not_run) = (TextPage::new(output), &study.plan.not_run);
         // Of one that ended early there is nothing to compare.
         if !found.complete {
-            return tables::samples(&mut page, found, not_run);
+            return tables::print_samples(&mut page, found, not_run);
         }
-        sections::machine(&mut page, found, &study.around)?;
-        tables::samples(&mut page, found, not_run)?;
-        tables::published(&mut page, found)?;
-        tables::resolution(&mut page, found)?;
-        stairs::stairs(&mut page, found)?;
-        tables::contamination(&mut page, found, not_run)?;
-        parts::parts(&mut page, found)?;
-        sections::claims(&mut page, &found.claims)?;
-        sections::verdicts(&mut page, found)?;
+        sections::print_machine(&mut page, found, &study.around)?;
+        tables::print_samples(&mut page, found, not_run)?;
+        tables::print_published(&mut page, found)?;
+        tables::print_resolution(&mut page, found)?;
+        staircases::print_staircases(&mut page, found)?;
+        tables::print_contamination(&mut page, found, not_run)?;
+        parts::print_parts(&mut page, found)?;
+        sections::print_claims(&mut page, &found.claims)?;
+        sections::print_verdicts(&mut page, found)?;
         if self.draws {
-            let count = graphs::pictures(study).len();
-            page.row("graphs", &format!("{count} in the directory of --plots"))?;
+            let count = graphs::draw_graphs(study).len();
+            page.print_row("graphs", &format!("{count} in the directory of --plots"))?;
         }
         Ok(())
     }
 
-    fn pictures(&self, study: &Evaluate, _machine: &str) -> Vec<Picture> {
-        graphs::pictures(study)
+    fn pictures(&self, study: &EvaluateStudy, _machine: &str) -> Vec<Picture> {
+        graphs::draw_graphs(study)
     }
 }
 
 /// Computes an evaluation again from its evidence.
-pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay(&EvaluateView { draws: false }, container, output)
+pub fn replay_evaluate(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
+    replay_study::replay_study(&EvaluateView { draws: false }, container, output)
 }
 
 /// The timing methods of these names, each once; none for all of them.
-fn named(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
+fn find_clocks(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
     if names.is_empty() || names.contains(&"all") {
         return Ok(None);
     }
@@ -110,30 +110,30 @@ fn named(names: &[&str]) -> Result<Option<Vec<&'static Clock>>, Failure> {
 
 /// The methods to evaluate, and those that can't be. What was named and can't run where that was asked for is an error.
 /// Beside another executor they run on the default one, too, so that the two can be compared.
-fn candidates(
+fn choose_candidates(
     named: Option<Vec<&'static Clock>>,
-    common: &Common,
+    common: &CommonArgs,
     machine: &Machine,
-) -> Result<(Vec<Candidate>, Vec<NotRun>), Failure> {
+) -> Result<(Vec<MethodCandidate>, Vec<RefusedMethod>), Failure> {
     let asked = common.capabilities(machine);
     for clock in named.iter().flatten() {
-        asked.require(clock, machine)?;
+        asked.require_clock(clock, machine)?;
     }
-    let mut executors: Vec<Capabilities> = vec![(DEFAULT.capabilities)(machine)];
+    let mut executors: Vec<Capabilities> = vec![(DEFAULT_OFFER.capabilities)(machine)];
     executors.extend(Some(asked).filter(|_| !common.offer().is_default()));
-    let clocks = named.unwrap_or_else(|| clock::ALL.iter().collect());
-    Ok(plan::candidates(clocks, machine, &executors))
+    let clocks = named.unwrap_or_else(|| clock::ALL_CLOCKS.iter().collect());
+    Ok(plan::split_candidates(clocks, machine, &executors))
 }
 
-fn plan(
-    common: &Common,
+fn build_plan(
+    common: &CommonArgs,
     args: &EvaluateArgs,
-    candidates: Vec<Candidate>,
-    not_run: Vec<NotRun>,
+    candidates: Vec<MethodCandidate>,
+    not_run: Vec<RefusedMethod>,
 ) -> EvaluatePlan {
     let (size, usual, slow, times) = match common.quick {
-        true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_QUICK, Times::QUICK),
-        false => (Size::PAPER, plan::BUDGET, plan::SLOW, Times::FULL),
+        true => (plan::SIZE_QUICK, plan::BUDGET_QUICK, plan::SLOW_METHOD_TIME_QUICK, ExperimentTimes::QUICK),
+        false => (SamplingSize::PAPER, plan::BUDGET, plan::SLOW_METHOD_TIME, ExperimentTimes::FULL),
     };
     let own_size = args.ensembles.is_some() || args.samples.is_some() || args.resolution_samples.is_some();
     let budget = match args.budget {
@@ -145,13 +145,13 @@ fn plan(
     EvaluatePlan {
         candidates,
         not_run,
-        size: Size {
+        size: SamplingSize {
             ensembles: args.ensembles.unwrap_or(size.ensembles),
             samples: args.samples.unwrap_or(size.samples),
         },
         budget,
         slow: args.budget.is_none().then_some(slow),
-        times: times.within(budget, usual),
+        times: times.scale_to_budget(budget, usual),
         resolution_samples: args.resolution_samples,
         seed: common.chosen_seed(),
         series: args.series,

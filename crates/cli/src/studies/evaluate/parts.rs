@@ -1,34 +1,34 @@
 //! What each method's pair takes its time for, and its code.
 
 use crate::output::Failure;
-use crate::output::page::{Page, note};
+use crate::output::page::{TextPage, print_note};
 use cyclescope::caveat::Caveat;
 use cyclescope::statistics::Interval;
-use cyclescope::study::evaluate::Candidate;
+use cyclescope::study::evaluate::MethodCandidate;
 use cyclescope::study::evaluate::evaluation::Evaluation;
-use cyclescope::study::evaluate::parts::{Parts, code};
+use cyclescope::study::evaluate::pair_breakdown::{PairBreakdown, list_pair_code};
 
 /// Methods whose code is printed, at most.
 const CODES_MOST: usize = 4;
 /// Characters of an instruction's bytes.
-const BYTES: usize = 34;
+const BYTES_WIDTH: usize = 34;
 
 /// The parts of all pairs. Of a few methods there is room for their code.
-pub fn parts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
-    page.section("What an empty pair takes its time for, in core cycles")?;
+pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
+    page.begin_section("What an empty pair takes its time for, in core cycles")?;
     for found in &evaluation.methods {
         let name = page.output.bold(&found.candidate.to_string());
-        page.output.line(format!("  {name}"))?;
+        page.output.write_line(format!("  {name}"))?;
         match &found.parts {
-            Some(parts) => page.row("", &text(parts))?,
-            None if evaluation.facts.emulated => page.unknown("", &Caveat::emulated().text)?,
-            None => page.unknown("", "too much was disturbed")?,
+            Some(parts) => page.print_row("", &describe_parts(parts))?,
+            None if evaluation.facts.emulated => page.print_unknown("", &Caveat::emulated_machine().text)?,
+            None => page.print_unknown("", "too much was disturbed")?,
         }
         if evaluation.methods.len() <= CODES_MOST {
-            listing(page, found.candidate)?;
+            print_code(page, found.candidate)?;
         }
     }
-    note(
+    print_note(
         page,
         "Each step's part: the pair less the pair without it; of the moves that keep the first reading and of the \
          second reading (+), what one more of them takes. The rest is what is no step, less what overlaps. Steps \
@@ -36,20 +36,20 @@ pub fn parts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
     )
 }
 
-fn listing(page: &mut Page, candidate: Candidate) -> Result<(), Failure> {
-    for [bytes, text] in code(candidate.clock) {
-        page.output.line(format!("      {bytes:<BYTES$} {text}"))?;
+fn print_code(page: &mut TextPage, candidate: MethodCandidate) -> Result<(), Failure> {
+    for [bytes, text] in list_pair_code(candidate.clock) {
+        page.output.write_line(format!("      {bytes:<BYTES_WIDTH$} {text}"))?;
     }
     Ok(())
 }
 
-fn text(parts: &Parts) -> String {
-    use cyclescope::study::evaluate::parts::How;
+fn describe_parts(parts: &PairBreakdown) -> String {
+    use cyclescope::study::evaluate::pair_breakdown::StepVariation;
     let figure = |cost: &Interval| format!("{:.1} ± {:.1}", cost.value, cost.half_width());
     let mut between = Vec::new();
     let mut outside = Vec::new();
     for part in &parts.parts {
-        let more = if part.how == How::OnceMore { "+" } else { "" };
+        let more = if part.how == StepVariation::OnceMore { "+" } else { "" };
         let words = format!("{more}{} {}", part.step, figure(&part.cost));
         if part.between {
             between.push(words);

@@ -1,52 +1,51 @@
 //! The parts of an evaluation in words: the machine's clocks, the documents' claims, the verdict.
 
-use crate::output::page::Page;
+use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
 use crate::studies::doctor::sections as doctor;
 use cyclescope::caveat::Caveat;
-use cyclescope::executor::Offer;
+use cyclescope::executor::ExecutorOffer;
 use cyclescope::machine::core_series::CoreSeries;
 use cyclescope::machine::fact::Fact;
 use cyclescope::machine::step_at_clocks::StepAtClocks;
-use cyclescope::machine::synchrony::{Pair, Synchrony};
-use cyclescope::study::evaluate::claims::Claim;
+use cyclescope::machine::synchrony::{CpuComparison, TscSynchrony};
+use cyclescope::study::evaluate::claims::DocumentClaim;
 use cyclescope::study::evaluate::evaluation::Evaluation;
-use cyclescope::study::evaluate::facts::Facts;
-use cyclescope::study::evaluate::record::Surroundings;
-use cyclescope::study::evaluate::verdict::{Recommended, Verdict};
+use cyclescope::study::evaluate::record::EvaluateOrigin;
+use cyclescope::study::evaluate::timing_facts::TimingFacts;
+use cyclescope::study::evaluate::verdict::{EvaluationVerdict, RecommendedMethod};
 
 /// The machine and its clocks.
-pub fn machine(page: &mut Page, evaluation: &Evaluation, around: &Surroundings) -> Result<(), Failure> {
+pub fn print_machine(page: &mut TextPage, evaluation: &Evaluation, around: &EvaluateOrigin) -> Result<(), Failure> {
     let facts = &evaluation.facts;
     let names: Vec<&str> = evaluation.verdicts.iter().map(|verdict| verdict.executor).collect();
     let executors = if names.len() > 1 { "executors" } else { "executor" };
-    page.section("Machine")?;
-    page.row("processor", &around.cpu_model)?;
+    page.begin_section("Machine")?;
+    page.print_row("processor", &around.cpu_model)?;
     let text = format!("{}, {executors} {}, seed {}", around.cpu, names.join(" and "), around.seed);
-    page.row("CPU", &text)?;
+    page.print_row("CPU", &text)?;
     if facts.emulated {
-        page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
+        page.print_painted_row("caveat", &Caveat::emulated_machine().text, Output::yellow)?;
     }
-    let Facts { told, lfence, tsc, phases, .. } = facts;
-    doctor::tsc(page, &doctor::Tsc { told, lfence, study: tsc, phases })?;
-    page.section("Core clock over time, and other CPUs")?;
-    page.fact("core clock", &facts.series, series)?;
+    let TimingFacts { told, lfence, tsc, phases, .. } = facts;
+    doctor::print_tsc(page, &doctor::TscSection { told, lfence, study: tsc, phases })?;
+    page.begin_section("Core clock over time, and other CPUs")?;
+    page.print_fact("core clock", &facts.series, describe_series)?;
     if let Some(series) = facts.series.known() {
         match &series.step {
-            Fact::Known(step) => page.row("TSC step", &step_at_clocks(step))?,
-            Fact::Unknown(why) => page.row(
-                "TSC step",
-                &format!("whether it depends on the core clock cannot be told here: {why}"),
-            )?,
+            Fact::Known(step) => page.print_row("TSC step", &describe_step_at_clocks(step))?,
+            Fact::Unknown(why) => {
+                page.print_row("TSC step", &format!("whether it depends on the core clock cannot be told here: {why}"))?
+            }
         }
     }
     match &facts.synchrony {
-        Fact::Unknown(why) => page.unknown("TSCs of CPUs", why),
-        Fact::Known(found) => synchrony(page, found),
+        Fact::Unknown(why) => page.print_unknown("TSCs of CPUs", why),
+        Fact::Known(found) => print_synchrony(page, found),
     }
 }
 
-fn series(series: &CoreSeries) -> String {
+fn describe_series(series: &CoreSeries) -> String {
     let rate = match series.megahertz {
         Some([low, middle, high]) => format!("{low:.0} to {high:.0} MHz, mostly {middle:.0}"),
         None => {
@@ -63,7 +62,7 @@ fn series(series: &CoreSeries) -> String {
 }
 
 /// Whether the TSC's step depends on the core clock.
-fn step_at_clocks(step: &StepAtClocks) -> String {
+fn describe_step_at_clocks(step: &StepAtClocks) -> String {
     let StepAtClocks { moved, ticks, on_lattice: [slow, fast], durations, steady } = step;
     let verdict = if *steady { "does not depend on the core clock" } else { "depends on the core clock" };
     format!(
@@ -77,17 +76,17 @@ fn step_at_clocks(step: &StepAtClocks) -> String {
     )
 }
 
-fn synchrony(page: &mut Page, found: &Synchrony) -> Result<(), Failure> {
+fn print_synchrony(page: &mut TextPage, found: &TscSynchrony) -> Result<(), Failure> {
     for pair in &found.pairs {
-        page.row(&format!("TSC of CPU {}", pair.cpu), &against(pair))?;
+        page.print_row(&format!("TSC of CPU {}", pair.cpu), &describe_tsc_pair(pair))?;
     }
     if !found.untested.is_empty() {
-        page.row("not tested", &cyclescope::machine::topology::cpu_list(&found.untested))?;
+        page.print_row("not tested", &cyclescope::machine::topology::format_cpu_list(&found.untested))?;
     }
     Ok(())
 }
 
-fn against(pair: &Pair) -> String {
+fn describe_tsc_pair(pair: &CpuComparison) -> String {
     let Some(comparison) = pair.comparison.known() else {
         return format!("not known: {}", pair.comparison.why().unwrap_or_default());
     };
@@ -110,63 +109,63 @@ fn against(pair: &Pair) -> String {
 }
 
 /// What the documents claim, and what is seen here.
-pub fn claims(page: &mut Page, claims: &[Claim]) -> Result<(), Failure> {
-    page.section("What the documents claim")?;
+pub fn print_claims(page: &mut TextPage, claims: &[DocumentClaim]) -> Result<(), Failure> {
+    page.begin_section("What the documents claim")?;
     for claim in claims {
-        page.row(claim.verdict(), &format!("\"{}\" [{}]", claim.quote, claim.source))?;
+        page.print_row(claim.verdict(), &format!("\"{}\" [{}]", claim.quote, claim.source))?;
         if claim.ours {
-            page.row("", &format!("Our reading: {}.", claim.text))?;
+            page.print_row("", &format!("Our reading: {}.", claim.text))?;
         }
-        page.row("", &claim.why)?;
+        page.print_row("", &claim.why)?;
     }
     let count = |verdict: &str| claims.iter().filter(|claim| claim.verdict() == verdict).count();
     let [holds, not, open] = ["holds", "does not hold", "cannot be told"].map(count);
-    page.row(
+    page.print_row(
         "in all",
         &format!("{holds} hold here, {not} do not, {open} cannot be told; --json has each criterion"),
     )
 }
 
 /// Which method to use, with each executor.
-pub fn verdicts(page: &mut Page, evaluation: &Evaluation) -> Result<(), Failure> {
+pub fn print_verdicts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), Failure> {
     let several = evaluation.verdicts.len() > 1;
     for verdict in &evaluation.verdicts {
-        match Offer::named(verdict.executor).filter(|_| several) {
-            Some(offer) => page.section(&format!("Verdict for {}", offer.place))?,
-            None => page.section("Verdict")?,
+        match ExecutorOffer::find_by_name(verdict.executor).filter(|_| several) {
+            Some(offer) => page.begin_section(&format!("Verdict for {}", offer.place))?,
+            None => page.begin_section("Verdict")?,
         }
-        self::verdict(page, verdict)?;
+        self::print_verdict(page, verdict)?;
     }
     Ok(())
 }
 
-fn verdict(page: &mut Page, verdict: &Verdict) -> Result<(), Failure> {
+fn print_verdict(page: &mut TextPage, verdict: &EvaluationVerdict) -> Result<(), Failure> {
     let why = verdict.caveats.first().map_or("no method is suitable here", |caveat| &caveat.text);
     for (label, recommended) in [("short code", &verdict.short_code), ("long code", &verdict.long_code)] {
         match recommended {
-            Some(recommended) => self::recommended(page, label, recommended)?,
-            None => page.unknown(label, why)?,
+            Some(recommended) => self::print_recommended(page, label, recommended)?,
+            None => page.print_unknown(label, why)?,
         }
     }
     for finding in &verdict.findings {
-        page.painted_row("finding", finding, Output::yellow)?;
+        page.print_painted_row("finding", finding, Output::yellow)?;
     }
     Ok(())
 }
 
-fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(), Failure> {
+fn print_recommended(page: &mut TextPage, label: &str, method: &RecommendedMethod) -> Result<(), Failure> {
     let name = page.output.bold(method.clock);
-    page.output.line(format!("  {label:<18}{name}"))?;
-    page.row("", &format!("{}.", method.why))?;
+    page.output.write_line(format!("  {label:<18}{name}"))?;
+    page.print_row("", &format!("{}.", method.why))?;
     if !method.not_told.is_empty() {
-        let faults: Vec<&str> = method.not_told.iter().map(|fault| fault.text()).collect();
-        page.row("", &format!("Promised, but not told for certain here: {}.", faults.join(", ")))?;
+        let faults: Vec<&str> = method.not_told.iter().map(|fault| fault.describe()).collect();
+        page.print_row("", &format!("Promised, but not told for certain here: {}.", faults.join(", ")))?;
     }
     if let (Some(value), Some(high)) = (method.overhead.value, method.overhead.high) {
-        page.row("", &format!("Subtract {value:.1} ± {:.1} core cycles.", high - value))?;
+        page.print_row("", &format!("Subtract {value:.1} ± {:.1} core cycles.", high - value))?;
     }
     let [five, one] = method.shortest_once;
-    page.row(
+    page.print_row(
         "",
         &format!(
             "One reading is off by {:.2} core cycles (standard deviation): good to 5 % for code of {five:.0} cycles \
@@ -176,7 +175,7 @@ fn recommended(page: &mut Page, label: &str, method: &Recommended) -> Result<(),
     )?;
     if let Some(many) = method.shortest_many.filter(|many| many.readings > 1) {
         let [five, one] = many.shortest;
-        page.row(
+        page.print_row(
             "",
             &format!(
                 "{} readings in turn of two codes tell {:.2} cycles apart at 95 %: a difference to 5 % from {five:.1} \

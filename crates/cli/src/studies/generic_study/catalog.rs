@@ -1,8 +1,8 @@
 //! `--list` with the name of another suite: its questions, and what answers them here.
 
-use crate::output::page::Page;
+use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
-use cyclescope::study::{Catalog, Entry, Plain};
+use cyclescope::study::{GenericStudy, SuiteCatalog, SuiteQuestion};
 use serde::Serialize;
 
 /// A line of it in JSON.
@@ -14,19 +14,19 @@ struct EntryRecord {
 }
 
 /// The one that these names are of, where they are one name.
-pub fn named(plain: &Plain, names: &[String]) -> Option<&'static Catalog> {
+pub fn find_catalog(plain: &GenericStudy, names: &[String]) -> Option<&'static SuiteCatalog> {
     let [name] = names else { return None };
     plain.catalogs.iter().find(|catalog| catalog.name == name)
 }
 
-pub fn list(catalog: &Catalog, output: &mut Output) -> Result<(), Failure> {
+pub fn list_catalog(catalog: &SuiteCatalog, output: &mut Output) -> Result<(), Failure> {
     if output.is_json() {
-        let of = |entry: &Entry| EntryRecord { name: entry.name, about: entry.about, answers: entry.answers };
-        return catalog.entries.iter().map(of).try_for_each(|entry| output.record("subject", &entry));
+        let of = |entry: &SuiteQuestion| EntryRecord { name: entry.name, about: entry.about, answers: entry.answers };
+        return catalog.entries.iter().map(of).try_for_each(|entry| output.write_record("subject", &entry));
     }
-    let mut page = Page::new(output);
+    let mut page = TextPage::new(output);
     catalog
         .entries
         .iter()
-        .try_for_each(|entry| page.row(entry.name, &format!("{}: {}", entry.about, entry.answers.join(", "))))
+        .try_for_each(|entry| page.print_row(entry.name, &format!("{}: {}", entry.about, entry.answers.join(", "))))
 }

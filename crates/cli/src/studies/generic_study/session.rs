@@ -1,17 +1,17 @@
 //! The session of a result file of a study without options of its own: what the options say, and what a file that is
 //! resumed says.
 
-use crate::args::Common;
+use crate::args::CommonArgs;
 use crate::output::Failure;
-use crate::session::result_file::foreign;
-use crate::session::resume::{LineEnd, Resumed, Settings, json_lines};
+use crate::session::result_file::foreign_file;
+use crate::session::resume::{LineWithEnd, ResumedFile, ResumedSettings, split_json_lines};
 use cyclescope::measure::Plan;
 use cyclescope::study::GenericSession;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The session of some options.
-pub fn session(common: &Common, subjects: &[&str], plan: &Plan, cpu: u32) -> GenericSession {
+pub fn build_session(common: &CommonArgs, subjects: &[&str], plan: &Plan, cpu: u32) -> GenericSession {
     GenericSession {
         version: env!("CARGO_PKG_VERSION").to_string(),
         seed: plan.seed,
@@ -25,45 +25,49 @@ pub fn session(common: &Common, subjects: &[&str], plan: &Plan, cpu: u32) -> Gen
 
 /// A file to resume, and the lines behind its first, each with how many bytes the file has up to its end.
 pub struct ResumedLines {
-    resumed: Resumed<GenericSession>,
+    resumed: ResumedFile<GenericSession>,
     path: PathBuf,
-    lines: Vec<LineEnd>,
+    lines: Vec<LineWithEnd>,
     /// How many bytes the file has up to the end of its first line.
     first: u64,
 }
 
 impl ResumedLines {
     /// Reads the whole lines of a file. Its first line has to be one of them.
-    pub fn read(path: &Path, command: &'static str, content: &[u8]) -> Result<ResumedLines, Failure> {
+    pub fn from_content(path: &Path, command: &'static str, content: &[u8]) -> Result<ResumedLines, Failure> {
         if content.is_empty() {
             let text = format!("{} has no complete first line", path.display());
             return Err(Failure::usage(text, Some("begin a new file with --out")));
         }
-        let ((head, first), lines) = json_lines(path, command, content)?;
-        let resumed = Resumed::new(path, command, head)?;
+        let ((head, first), lines) = split_json_lines(path, command, content)?;
+        let resumed = ResumedFile::new(path, command, head)?;
         if lines.iter().any(|(line, _)| line["kind"] != command) {
-            return Err(foreign(path, command));
+            return Err(foreign_file(path, command));
         }
         Ok(ResumedLines { resumed, path: path.to_path_buf(), lines, first })
     }
 
     /// The options with what was not given taken from the session, and what is to be measured.
-    pub fn adopt(&self, common: &Common, subjects: &[String]) -> Result<(Common, Vec<String>), Failure> {
+    pub fn adopt_options(
+        &self,
+        common: &CommonArgs,
+        subjects: &[String],
+    ) -> Result<(CommonArgs, Vec<String>), Failure> {
         let GenericSession { seed, quick, cpu, clock, executor, subjects: kept, .. } = &self.resumed.session;
-        let settings = Settings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
+        let settings = ResumedSettings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
         let subjects = if subjects.is_empty() { kept } else { subjects };
-        Ok((settings.adopted(common, &self.path)?, subjects.to_vec()))
+        Ok((settings.adopt_options(common, &self.path)?, subjects.to_vec()))
     }
 
     /// The lines of what is complete, and how many bytes the file has up to their end; fails where the session does not match
     /// the request and this machine.
-    pub fn whole(
+    pub fn take_complete(
         self,
         now: &GenericSession,
         machine: &Value,
         whole: fn(&[Value]) -> usize,
     ) -> Result<(Vec<Value>, u64), Failure> {
-        self.resumed.require(now, machine, "on the same machine")?;
+        self.resumed.require_same_session(now, machine, "on the same machine")?;
         let (mut lines, ends): (Vec<Value>, Vec<u64>) = self.lines.into_iter().unzip();
         lines.truncate(whole(&lines));
         let end = lines.len().checked_sub(1).map_or(self.first, |last| ends[last]);

@@ -1,25 +1,25 @@
 //! The session of a survey: what the options say, and what a file that is resumed says.
 
-use super::choose::identity;
-use crate::args::{Common, InstrArgs};
+use super::form_selection::forms_identity;
+use crate::args::{CommonArgs, InstrArgs};
 use crate::output::Failure;
-use crate::session::result_file::foreign;
-use crate::session::resume::{Resumed, Settings};
+use crate::session::result_file::foreign_file;
+use crate::session::resume::{ResumedFile, ResumedSettings};
 use cyclescope::measure::Plan;
-use cyclescope::study::instr::Kept;
-use cyclescope::study::instr::experiments::effort::Effort;
-use cyclescope::study::instr::forms::wanted::WantedForm;
-use cyclescope::study::instr::rows::table::Table;
-use cyclescope::study::instr::session::{GaugeRecord, InstrSession};
+use cyclescope::study::instr::ResumedSurvey;
+use cyclescope::study::instr::experiments::survey_effort::SurveyEffort;
+use cyclescope::study::instr::forms::target_form::TargetForm;
+use cyclescope::study::instr::rows::instr_table::InstrTable;
+use cyclescope::study::instr::session::{InstrSession, LinkCostsRecord};
 use std::path::Path;
 
 /// The session of some options.
-pub fn session(
-    common: &Common,
+pub fn build_session(
+    common: &CommonArgs,
     args: &InstrArgs,
-    forms: &[WantedForm],
+    forms: &[TargetForm],
     plan: &Plan,
-    effort: Effort,
+    effort: SurveyEffort,
     cpu: u32,
 ) -> InstrSession {
     InstrSession {
@@ -38,37 +38,41 @@ pub fn session(
         // The list is read again when the survey is resumed, perhaps from elsewhere.
         from: args.from.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone())),
         forms: forms.len(),
-        identity: identity(forms),
+        identity: forms_identity(forms),
     }
 }
 
 /// Reads the whole lines of a file to resume: none but those that the survey takes from it where the first is incomplete.
-pub fn resumed(path: &Path, content: &[u8]) -> Result<(Option<Resumed<InstrSession>>, Kept), Failure> {
+pub fn read_resumed(
+    path: &Path,
+    content: &[u8],
+) -> Result<(Option<ResumedFile<InstrSession>>, ResumedSurvey), Failure> {
     if content.is_empty() {
-        return Ok((None, Kept::default()));
+        return Ok((None, ResumedSurvey::default()));
     }
     let name = path.display().to_string();
-    let Table { machine, rows, .. } = Table::read(content).map_err(|error| Failure::file(&name, error))?;
-    let machine = machine.ok_or_else(|| foreign(path, super::NAME))?;
-    let resumed = Resumed::new(path, super::NAME, machine)?;
-    let gauge: GaugeRecord = serde_json::from_value(resumed.head["gauge"].clone()).map_err(|error| {
+    let InstrTable { machine, rows, .. } =
+        InstrTable::read(content).map_err(|error| Failure::from_file(&name, error))?;
+    let machine = machine.ok_or_else(|| foreign_file(path, super::NAME))?;
+    let resumed = ResumedFile::new(path, super::NAME, machine)?;
+    let gauge: LinkCostsRecord = serde_json::from_value(resumed.head["gauge"].clone()).map_err(|error| {
         let text = format!("the file's first line does not have the cost of the links: {error}");
         Failure::usage(text, Some("begin a new file with --out"))
     })?;
-    let kept = Kept { head: Some((resumed.head.clone(), gauge)), rows, parts: Vec::new() };
+    let kept = ResumedSurvey { head: Some((resumed.head.clone(), gauge)), rows, parts: Vec::new() };
     Ok((Some(resumed), kept))
 }
 
 /// The options with what was not given taken from a session.
-pub fn adopt(
+pub fn adopt_options(
     session: &InstrSession,
-    common: &Common,
+    common: &CommonArgs,
     args: &InstrArgs,
     path: &Path,
-) -> Result<(Common, InstrArgs), Failure> {
+) -> Result<(CommonArgs, InstrArgs), Failure> {
     let InstrSession { seed, quick, cpu, clock, executor, .. } = session;
-    let kept = Settings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
-    let (common, mut args) = (kept.adopted(common, path)?, args.clone());
+    let kept = ResumedSettings { executor, clock, seed: *seed, quick: *quick, cpu: *cpu };
+    let (common, mut args) = (kept.adopt_options(common, path)?, args.clone());
     if args.filters.is_empty() && args.mnemonic.is_empty() && !args.all && args.from.is_none() {
         (args.filters, args.mnemonic) = (session.filters.clone(), session.mnemonic.clone());
         (args.all, args.from) = (session.all, session.from.clone());

@@ -1,42 +1,42 @@
 //! Rows and their summary as text.
 
-use crate::output::notes::Notes;
-use crate::output::page::{Page, note, print, table};
-use crate::output::words::{one_line, plural, quantity, reach};
-use crate::output::{Failure, Output, wrapped};
+use crate::output::footnotes::Footnotes;
+use crate::output::page::{TextPage, new_table, print_note, print_table};
+use crate::output::report_words::{format_count, format_quantity, interval_reach, to_one_line};
+use crate::output::{Failure, Output, wrap_text};
 use comfy_table::CellAlignment;
-use cyclescope::study::instr::forms::skip::Skip;
-use cyclescope::study::instr::rows::row::{Bound, Latency, Row, Status};
-use cyclescope::study::instr::tables::compare::headlines;
-use cyclescope::study::instr::tables::summary::{Named, Reason, Summary, Tally};
+use cyclescope::study::instr::forms::skip::SkipReason;
+use cyclescope::study::instr::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, RowStatus};
+use cyclescope::study::instr::tables::compare::headline_latencies;
+use cyclescope::study::instr::tables::summary::{FormTally, NamedTally, ReasonCount, SurveySummary};
 use std::collections::HashMap;
 
 /// Characters of the columns; with the numbers they make a line.
-const INSTRUCTION: usize = 26;
-const LATENCY: usize = 20;
-const TAGS: usize = 16;
+const INSTRUCTION_WIDTH: usize = 26;
+const LATENCY_WIDTH: usize = 20;
+const TAGS_WIDTH: usize = 16;
 /// Footnotes and skipped rows that are shown at most.
-const NOTES: usize = 20;
-const SKIPPED: usize = 20;
+const NOTES_MOST: usize = 20;
+const SKIPPED_ROWS_MOST: usize = 20;
 
 /// Prints a row for each form.
-pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
-    let skipped = rows.iter().filter(|row| row.status == Status::Skipped).count();
-    let shown: Vec<&Row> =
-        rows.iter().copied().filter(|row| row.status != Status::Skipped || skipped <= SKIPPED).collect();
-    let mut page = Page::new(output);
-    page.section("Instructions, in core cycles")?;
+pub fn print_rows(rows: &[&InstrRow], output: &mut Output) -> Result<(), Failure> {
+    let skipped = rows.iter().filter(|row| row.status == RowStatus::Skipped).count();
+    let shown: Vec<&InstrRow> =
+        rows.iter().copied().filter(|row| row.status != RowStatus::Skipped || skipped <= SKIPPED_ROWS_MOST).collect();
+    let mut page = TextPage::new(output);
+    page.begin_section("Instructions, in core cycles")?;
     let mut names: HashMap<String, Vec<&str>> = HashMap::new();
     for row in &shown {
-        names.entry(name(row)).or_default().push(&row.encoding);
+        names.entry(row_name(row)).or_default().push(&row.encoding);
     }
-    let mut notes = Notes::default();
-    let mut lines = table(&["instruction", "latency", "rthroughput", "tags"]);
+    let mut notes = Footnotes::default();
+    let mut lines = new_table(&["instruction", "latency", "rthroughput", "tags"]);
     for column in [1, 3] {
         lines.column_mut(column).expect("there are four").set_cell_alignment(CellAlignment::Left);
     }
     for row in &shown {
-        let code = match names[&name(row)].as_slice() {
+        let code = match names[&row_name(row)].as_slice() {
             [_] => String::new(),
             // Several encodings, and several instructions of one encoding, can have the same name.
             all if all.iter().filter(|encoding| **encoding == row.encoding).count() == 1 => {
@@ -44,37 +44,37 @@ pub fn rows(rows: &[&Row], output: &mut Output) -> Result<(), Failure> {
             }
             _ => format!(" ({})", row.code),
         };
-        let throughput = row.throughput.as_ref().map_or("-".to_string(), |found| quantity(&found.cost));
+        let throughput = row.throughput.as_ref().map_or("-".to_string(), |found| format_quantity(&found.cost));
         lines.add_row([
-            cell(&format!("{}{code}", name(row)), INSTRUCTION),
-            cell(&latency(row), LATENCY),
+            wrap_cell(&format!("{}{code}", row_name(row)), INSTRUCTION_WIDTH),
+            wrap_cell(&format_latency(row), LATENCY_WIDTH),
             throughput,
-            cell(&tags(row, &mut notes), TAGS),
+            wrap_cell(&tags_cell(row, &mut notes), TAGS_WIDTH),
         ]);
-        for line in constants(row) {
+        for line in constant_lines(row) {
             lines.add_row(line);
         }
     }
     if !shown.is_empty() {
-        print(&mut page, &lines)?;
+        print_table(&mut page, &lines)?;
     }
     if shown.len() < rows.len() {
         let text = format!("{} forms were skipped; --list shows which, and why.", rows.len() - shown.len());
-        note(&mut page, &text)?;
+        print_note(&mut page, &text)?;
     }
-    legend(&mut page, &shown)?;
-    notes.print(&mut page, NOTES, "--out and --json keep them all")
+    print_legend(&mut page, &shown)?;
+    notes.print_first(&mut page, NOTES_MOST, "--out and --json keep them all")
 }
 
 /// A line for the figures that other constants than the headline's have, those with the same figures together.
-fn constants(row: &Row) -> Vec<[String; 4]> {
+fn constant_lines(row: &InstrRow) -> Vec<[String; 4]> {
     let mut groups: Vec<([String; 2], Vec<&str>)> = Vec::new();
     for name in &row.tried {
         let of = row.latency.iter().filter(|latency| latency.variant.as_ref() == Some(name));
-        let latencies = grouped(of);
+        let latencies = group_latencies(of);
         let variants = row.throughput.iter().flat_map(|throughput| &throughput.variants);
         let rate = variants.into_iter().find(|variant| variant.variant == *name);
-        let rate = rate.map_or(String::new(), |variant| short(variant.cost.value.unwrap_or(f64::NAN)));
+        let rate = rate.map_or(String::new(), |variant| format_short(variant.cost.value.unwrap_or(f64::NAN)));
         if latencies.is_empty() && rate.is_empty() {
             continue;
         }
@@ -85,14 +85,14 @@ fn constants(row: &Row) -> Vec<[String; 4]> {
         }
     }
     let line = |([latency, rate], names): ([String; 2], Vec<&str>)| {
-        let name = wrapped(&listed(&names), INSTRUCTION - 2).join("\n  ");
-        [format!("  {name}"), cell(&latency, LATENCY), rate, String::new()]
+        let name = wrap_text(&list_constants(&names), INSTRUCTION_WIDTH - 2).join("\n  ");
+        [format!("  {name}"), wrap_cell(&latency, LATENCY_WIDTH), rate, String::new()]
     };
     groups.into_iter().map(line).collect()
 }
 
 /// Names of constants, the kind of equal ones once: `immediate 0x0, 0x1, scale 8`.
-fn listed(names: &[&str]) -> String {
+fn list_constants(names: &[&str]) -> String {
     let mut text = String::new();
     let mut last = "";
     for name in names {
@@ -105,48 +105,47 @@ fn listed(names: &[&str]) -> String {
 }
 
 /// The constant of the headline, and those that cost the same.
-pub fn alike(row: &Row) -> String {
+pub fn describe_tried(row: &InstrRow) -> String {
     let variants = row.throughput.iter().flat_map(|throughput| &throughput.variants);
     let differ: Vec<&str> = variants
         .map(|variant| variant.variant.as_str())
         .chain(row.latency.iter().filter_map(|latency| latency.variant.as_deref()))
         .collect();
-    let same: Vec<&str> =
-        row.tried.iter().map(String::as_str).filter(|name| !differ.contains(name)).collect();
-    let headline =
-        row.immediate.as_ref().map_or(String::new(), |immediate| format!("immediate {immediate}; "));
+    let same: Vec<&str> = row.tried.iter().map(String::as_str).filter(|name| !differ.contains(name)).collect();
+    let headline = row.immediate.as_ref().map_or(String::new(), |immediate| format!("immediate {immediate}; "));
     match same.is_empty() {
         true => format!("{headline}all others differ"),
-        false => format!("{headline}{} cost the same", listed(&same)),
+        false => format!("{headline}{} cost the same", list_constants(&same)),
     }
 }
 
-fn legend(page: &mut Page, shown: &[&Row]) -> Result<(), Failure> {
-    let has = |bound: Bound| shown.iter().any(|row| headlines(row).any(|latency| latency.bound == bound));
-    if has(Bound::Sum) {
+fn print_legend(page: &mut TextPage, shown: &[&InstrRow]) -> Result<(), Failure> {
+    let has =
+        |bound: LatencyBound| shown.iter().any(|row| headline_latencies(row).any(|latency| latency.bound == bound));
+    if has(LatencyBound::Sum) {
         let text = "~: part of a sum over several classes of registers or through memory; how it is split is a \
                     convention, by which a part can be negative.";
-        note(page, text)?;
+        print_note(page, text)?;
     }
-    if has(Bound::Upper) {
-        note(page, "≤: an upper bound.")?;
+    if has(LatencyBound::Upper) {
+        print_note(page, "≤: an upper bound.")?;
     }
-    if shown.iter().any(|row| headlines(row).any(|latency| latency.regimes.is_some())) {
+    if shown.iter().any(|row| headline_latencies(row).any(|latency| latency.regimes.is_some())) {
         let text = "a…b: a in a short chain, which finds room in the scheduler, b in a long one; --explain shows \
                     at how many instructions.";
-        note(page, text)?;
+        print_note(page, text)?;
     }
     Ok(())
 }
 
 /// The instruction with its operands.
-pub fn name(row: &Row) -> String {
-    one_line(format!("{} {}", row.mnemonic, row.operands).trim_end())
+pub fn row_name(row: &InstrRow) -> String {
+    to_one_line(format!("{} {}", row.mnemonic, row.operands).trim_end())
 }
 
 /// The headline latencies: one number where all are alike, else the pairs that share one together.
-fn latency(row: &Row) -> String {
-    match grouped(headlines(row)) {
+fn format_latency(row: &InstrRow) -> String {
+    match group_latencies(headline_latencies(row)) {
         none if none.is_empty() => "-".to_string(),
         text => text,
     }
@@ -154,15 +153,15 @@ fn latency(row: &Row) -> String {
 
 /// Latencies: one number where all are alike, else the pairs that share one together; nothing for none. Behind `±` is the
 /// widest of the intervals of those together.
-fn grouped<'a>(latencies: impl Iterator<Item = &'a Latency>) -> String {
+fn group_latencies<'a>(latencies: impl Iterator<Item = &'a OperandLatency>) -> String {
     let mut groups: Vec<(String, f64, Vec<String>)> = Vec::new();
     for latency in latencies {
         let fresh = latency.regimes.as_ref().and_then(|regimes| regimes.fresh.value);
-        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", short(fresh)));
-        let cost = short(latency.cost.value.unwrap_or(f64::NAN));
-        let number = format!("{}{fresh}{cost}", sign(latency.bound));
+        let fresh = fresh.map_or(String::new(), |fresh| format!("{}…", format_short(fresh)));
+        let cost = format_short(latency.cost.value.unwrap_or(f64::NAN));
+        let number = format!("{}{fresh}{cost}", bound_sign(latency.bound));
         let pair = format!("{}→{}", latency.from, latency.to);
-        let reach = reach(&latency.cost);
+        let reach = interval_reach(&latency.cost);
         match groups.iter_mut().find(|(known, ..)| *known == number) {
             Some((_, widest, pairs)) => {
                 *widest = widest.max(reach);
@@ -171,7 +170,7 @@ fn grouped<'a>(latencies: impl Iterator<Item = &'a Latency>) -> String {
             None => groups.push((number, reach, vec![pair])),
         }
     }
-    let with_reach = |(number, reach, _): &(String, f64, Vec<String>)| format!("{number}±{}", margin(*reach));
+    let with_reach = |(number, reach, _): &(String, f64, Vec<String>)| format!("{number}±{}", format_margin(*reach));
     match groups.as_slice() {
         [] => String::new(),
         [group] => with_reach(group),
@@ -183,21 +182,21 @@ fn grouped<'a>(latencies: impl Iterator<Item = &'a Latency>) -> String {
 }
 
 /// A reach with two decimals, rounded up: no interval is a point.
-fn margin(reach: f64) -> String {
-    if reach.is_finite() { short((100.0 * reach).ceil() / 100.0) } else { "?".to_string() }
+fn format_margin(reach: f64) -> String {
+    if reach.is_finite() { format_short((100.0 * reach).ceil() / 100.0) } else { "?".to_string() }
 }
 
 /// The mark of a bound.
-pub fn sign(bound: Bound) -> &'static str {
+pub fn bound_sign(bound: LatencyBound) -> &'static str {
     match bound {
-        Bound::Exact => "",
-        Bound::Sum => "~",
-        Bound::Upper => "≤",
+        LatencyBound::Exact => "",
+        LatencyBound::Sum => "~",
+        LatencyBound::Upper => "≤",
     }
 }
 
 /// A number of core cycles with two decimals, without zeros at its end.
-pub fn short(value: f64) -> String {
+pub fn format_short(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_string();
     }
@@ -207,89 +206,89 @@ pub fn short(value: f64) -> String {
     if text == "-0" { "0".to_string() } else { text.to_string() }
 }
 
-fn tags(row: &Row, notes: &mut Notes) -> String {
+fn tags_cell(row: &InstrRow, notes: &mut Footnotes) -> String {
     let mut words = row.tags.clone();
     let reason = row.reason.as_deref().unwrap_or_default();
     match row.status {
-        Status::Measured => {}
-        Status::Skipped => words.push(format!("skipped: {reason}")),
-        Status::Failed => words.push(format!("failed {}", notes.mark(reason))),
+        RowStatus::Measured => {}
+        RowStatus::Skipped => words.push(format!("skipped: {reason}")),
+        RowStatus::Failed => words.push(format!("failed {}", notes.add_mark(reason))),
     }
-    words.extend(row.caveats.iter().map(|caveat| notes.mark(&caveat.text)));
-    one_line(&words.join(" "))
+    words.extend(row.caveats.iter().map(|caveat| notes.add_mark(&caveat.text)));
+    to_one_line(&words.join(" "))
 }
 
-fn cell(text: &str, width: usize) -> String {
-    wrapped(&one_line(text), width).join("\n")
+fn wrap_cell(text: &str, width: usize) -> String {
+    wrap_text(&to_one_line(text), width).join("\n")
 }
 
 /// Prints what came of a survey.
-pub fn summary(summary: &Summary, seconds: f64, output: &mut Output) -> Result<(), Failure> {
-    output.line("")?;
-    let mut page = Page::new(output);
-    page.section("Summary")?;
+pub fn print_summary(summary: &SurveySummary, seconds: f64, output: &mut Output) -> Result<(), Failure> {
+    output.write_line("")?;
+    let mut page = TextPage::new(output);
+    page.begin_section("Summary")?;
     let all = &summary.all;
     let counts = format!(
         "{}: {} measured, {} skipped, {} failed, in {}",
-        plural(all.forms, "form"),
+        format_count(all.forms, "form"),
         all.measured,
         all.skipped,
         all.failed,
-        duration(seconds)
+        format_duration(seconds)
     );
-    page.row("forms", &counts)?;
-    page.row("latencies", &format!("{} exact, {} sum, {} upper", all.exact, all.sum, all.upper))?;
-    reasons(&mut page, "skipped", &summary.skipped_by_reason, |code| {
-        Skip::ALL.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
+    page.print_row("forms", &counts)?;
+    page.print_row("latencies", &format!("{} exact, {} sum, {} upper", all.exact, all.sum, all.upper))?;
+    print_reasons(&mut page, "skipped", &summary.skipped_by_reason, |code| {
+        SkipReason::ALL.iter().find(|(known, _)| *known == code).map(|(_, meaning)| *meaning)
     })?;
-    reasons(&mut page, "failed", &summary.failed_by_reason, |_| None)?;
+    print_reasons(&mut page, "failed", &summary.failed_by_reason, |_| None)?;
     if all.skipped == all.forms {
-        note(&mut page, "Nothing was measured: no form can run here.")?;
+        print_note(&mut page, "Nothing was measured: no form can run here.")?;
     }
     if all.forms > 1 {
-        parts(&mut page, "operands", &summary.by_operands)?;
-        parts(&mut page, "features", &summary.by_isa)?;
+        print_parts(&mut page, "operands", &summary.by_operands)?;
+        print_parts(&mut page, "features", &summary.by_isa)?;
     }
     Ok(())
 }
 
 /// The reasons, and what those of them mean that `meaning` knows.
-fn reasons(
-    page: &mut Page,
+fn print_reasons(
+    page: &mut TextPage,
     label: &str,
-    reasons: &[Reason],
+    reasons: &[ReasonCount],
     meaning: impl Fn(&str) -> Option<&'static str>,
 ) -> Result<(), Failure> {
-    let words = reasons.iter().map(|Reason { reason, forms }| match meaning(reason) {
+    let words = reasons.iter().map(|ReasonCount { reason, forms }| match meaning(reason) {
         Some(meaning) => format!("{forms} {reason} ({meaning})"),
         None => format!("{forms} {reason}"),
     });
     let words: Vec<String> = words.collect();
-    if words.is_empty() { Ok(()) } else { page.row(label, &words.join(", ")) }
+    if words.is_empty() { Ok(()) } else { page.print_row(label, &words.join(", ")) }
 }
 
-fn parts(page: &mut Page, heading: &str, parts: &[Named]) -> Result<(), Failure> {
-    let tried = |tally: &Tally| tally.forms > tally.skipped;
-    let untried: Vec<&Named> = parts.iter().filter(|named| !tried(&named.tally)).collect();
-    let mut rows = table(&[heading, "measured", "skipped", "failed", "exact", "sum", "upper"]);
-    for Named { name, tally } in parts.iter().filter(|named| tried(&named.tally)) {
+fn print_parts(page: &mut TextPage, heading: &str, parts: &[NamedTally]) -> Result<(), Failure> {
+    let tried = |tally: &FormTally| tally.forms > tally.skipped;
+    let untried: Vec<&NamedTally> = parts.iter().filter(|named| !tried(&named.tally)).collect();
+    let mut rows = new_table(&[heading, "measured", "skipped", "failed", "exact", "sum", "upper"]);
+    for NamedTally { name, tally } in parts.iter().filter(|named| tried(&named.tally)) {
         let numbers = [tally.measured, tally.skipped, tally.failed, tally.exact, tally.sum, tally.upper];
-        let cells = std::iter::once(cell(&name.replace('+', " + "), INSTRUCTION));
+        let cells = std::iter::once(wrap_cell(&name.replace('+', " + "), INSTRUCTION_WIDTH));
         rows.add_row(cells.chain(numbers.map(|number| number.to_string())).collect::<Vec<_>>());
     }
-    page.output.line("")?;
+    page.output.write_line("")?;
     if untried.len() < parts.len() {
-        print(page, &rows)?;
+        print_table(page, &rows)?;
     }
     if !untried.is_empty() {
         let names: Vec<String> =
             untried.iter().map(|named| format!("{} ({})", named.name, named.tally.forms)).collect();
-        note(page, &format!("All forms skipped: {}", names.join(", ")))?;
+        print_note(page, &format!("All forms skipped: {}", names.join(", ")))?;
     }
     Ok(())
 }
 
-fn duration(seconds: f64) -> String {
+fn format_duration(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.1} s"),
         s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
@@ -303,8 +302,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        assert_eq!([-0.001, 100.0, 0.25, 3.999, f64::NAN].map(short), ["0", "100", "0.25", "4", "-"]);
-        assert_eq!([0.0001, 0.0101, 0.2, 5.0, f64::INFINITY].map(margin), ["0.01", "0.02", "0.2", "5", "?"]);
-        assert_eq!([5.04, 100.0, 9000.0].map(duration), ["5.0 s", "2 minutes", "2.5 hours"]);
+        assert_eq!([-0.001, 100.0, 0.25, 3.999, f64::NAN].map(format_short), ["0", "100", "0.25", "4", "-"]);
+        assert_eq!([0.0001, 0.0101, 0.2, 5.0, f64::INFINITY].map(format_margin), ["0.01", "0.02", "0.2", "5", "?"]);
+        assert_eq!([5.04, 100.0, 9000.0].map(format_duration), ["5.0 s", "2 minutes", "2.5 hours"]);
     }
 }

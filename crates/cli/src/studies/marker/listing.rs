@@ -1,10 +1,10 @@
 //! `--list`: designs, states and contexts.
 
-use super::choose::Choice;
-use crate::output::page::Page;
+use super::marker_choice::MarkerChoice;
+use crate::output::page::TextPage;
 use crate::output::{Failure, Output};
 use cyclescope::study::marker::source::context;
-use cyclescope::study::marker::state::State;
+use cyclescope::study::marker::state::MarkerState;
 use serde::Serialize;
 
 /// A design, kind `marker.design`.
@@ -35,7 +35,7 @@ struct ContextRecord {
 }
 
 /// Prints the designs that were chosen with their states, and all contexts.
-pub fn list(choice: &Choice, output: &mut Output) -> Result<(), Failure> {
+pub fn list_markers(choice: &MarkerChoice, output: &mut Output) -> Result<(), Failure> {
     let designs: Vec<DesignRecord> = choice
         .designs
         .iter()
@@ -52,15 +52,15 @@ pub fn list(choice: &Choice, output: &mut Output) -> Result<(), Failure> {
         .map(|one| ContextRecord { context: one.name, about: one.about, usual: one.usual })
         .collect();
     if output.is_json() {
-        designs.iter().try_for_each(|design| output.record("marker.design", design))?;
-        return contexts.iter().try_for_each(|context| output.record("marker.context", context));
+        designs.iter().try_for_each(|design| output.write_record("marker.design", design))?;
+        return contexts.iter().try_for_each(|context| output.write_record("marker.context", context));
     }
-    let mut page = Page::new(output);
-    page.section("Designs")?;
+    let mut page = TextPage::new(output);
+    page.begin_section("Designs")?;
     for design in &designs {
-        page.row(design.design, design.about)?;
+        page.print_row(design.design, design.about)?;
     }
-    page.section("States")?;
+    page.begin_section("States")?;
     let alike = |one: &StateRecord, other: &StateRecord| (one.state, one.about) == (other.state, other.about);
     let mut told: Vec<(&StateRecord, Vec<&str>)> = Vec::new();
     for design in &designs {
@@ -75,19 +75,19 @@ pub fn list(choice: &Choice, output: &mut Output) -> Result<(), Failure> {
         // Where not all designs that have a state of this name mean the same by it.
         let several = told.iter().filter(|(other, _)| other.state == state.state).count() > 1;
         let of = if several { format!(" ({})", names.join(", ")) } else { String::new() };
-        page.row(state.state, &format!("{}{of}", state.about))?;
+        page.print_row(state.state, &format!("{}{of}", state.about))?;
     }
-    page.section("Contexts")?;
+    page.begin_section("Contexts")?;
     for context in &contexts {
         let usual = if context.usual { "" } else { " (with --all or --context)" };
-        page.row(context.context, &format!("{}{usual}", context.about))?;
+        page.print_row(context.context, &format!("{}{usual}", context.about))?;
     }
     Ok(())
 }
 
 impl StateRecord {
-    fn new(state: &State) -> StateRecord {
-        let State { name, about, guard, enabled, over, .. } = *state;
+    fn new(state: &MarkerState) -> StateRecord {
+        let MarkerState { name, about, guard, enabled, over, .. } = *state;
         StateRecord { state: name, about, guard, enabled, over }
     }
 }

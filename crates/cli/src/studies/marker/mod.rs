@@ -1,81 +1,81 @@
 //! `cyclescope marker`: what instrumentation costs when it is off, and when it is on.
 
-mod around;
 mod assembly;
 mod bench;
-mod beside;
-mod choose;
+mod document_comparison;
 mod listing;
-#[cfg(test)]
-mod made_up;
+mod marker_choice;
+mod marker_libraries;
 mod plots;
+#[cfg(test)]
+mod simulated_records;
 mod tables;
 
 use crate::args::repro;
-use crate::args::{Common, MarkerArgs};
-use crate::output::page::Page;
+use crate::args::{CommonArgs, MarkerArgs};
+use crate::output::page::TextPage;
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
-use crate::process::isolated::isolated;
-use crate::session::driver::{Order, StudyView, drive};
-use crate::session::evidence::unwritten;
-use crate::session::executor::{self, Code};
+use crate::process::isolation::run_isolated;
+use crate::session::driver::{StudyOrder, StudyView, drive_study};
+use crate::session::evidence::evidence_failure;
+use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
-use around::{Around, Libraries, Loaded};
-use bench::{Chosen, Wanted};
-use choose::Choice;
+use bench::{BenchRequest, ChosenBench};
 use cyclescope::clock::Clock;
 use cyclescope::error::Unavailable;
 use cyclescope::machine::Machine;
 use cyclescope::record::{Quantity, exit};
-use cyclescope::result::container::{Container, plain};
-use cyclescope::run::Request;
-use cyclescope::study::marker::catalog::Catalog;
-use cyclescope::study::marker::found::{Found, SkippedRecord};
+use cyclescope::result::container::{EvidenceContainer, to_json_value};
+use cyclescope::run::RunRequest;
+use cyclescope::study::marker::catalog::MarkerCatalog;
+use cyclescope::study::marker::marker_findings::{MarkerFindings, SkippedRecord};
 use cyclescope::study::marker::record::MarkerRecord;
-use cyclescope::study::marker::source::context::Context;
+use cyclescope::study::marker::source::context::LoopContext;
 use cyclescope::study::marker::{MarkerPlan, MarkerStudy};
+use marker_choice::MarkerChoice;
+use marker_libraries::{LoadedMarkers, MarkerLibraries, UserLoop};
 use serde::Serialize;
 
 pub use cyclescope::study::marker::NAME;
 
 /// Runs the command and returns the exit code: a table that completes is done, unless a marker was not what its state
 /// says.
-pub fn marker(common: &Common, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
-    let catalog = Catalog::of(common.offer().name)?;
-    let clock = bench::clock(common.one_clock()?, catalog)?;
-    let choice = Choice::new(args, catalog)?;
+pub fn run_marker(common: &CommonArgs, args: &MarkerArgs, output: &mut Output) -> Result<u8, Failure> {
+    let catalog = MarkerCatalog::for_executor(common.offer().name)?;
+    let clock = bench::choose_clock(common.one_clock()?, catalog)?;
+    let choice = MarkerChoice::new(args, catalog)?;
     if args.list {
-        listing::list(&choice, output)?;
+        listing::list_markers(&choice, output)?;
         return Ok(exit::DONE);
     }
-    let machine = common.machine()?;
+    let machine = common.detect_machine()?;
     machine.tsc.require()?;
-    let mut libraries = compile(args, &choice, &machine)?;
+    let mut libraries = compile_libraries(args, &choice, &machine)?;
     let seed = common.chosen_seed();
-    let ask = Ask { common, args, clock, choice: &choice, machine: &machine, seed };
+    let ask = MarkerRunner { common, args, clock, choice: &choice, machine: &machine, seed };
     match libraries.folder.take() {
-        None => ask.answer(&libraries.load()?, output),
-        folder => isolated(
-            || libraries.load(),
+        None => ask.measure_and_report(&libraries.load_markers()?, output),
+        folder => run_isolated(
+            || libraries.load_markers(),
             folder,
-            |loaded| ask.answer(loaded, output),
+            |loaded| ask.measure_and_report(loaded, output),
             |failure| failure.report(common.json),
         ),
     }
 }
 
 /// Compiles what the build has not: loops of the user's, and designs of packages.
-fn compile(args: &MarkerArgs, choice: &Choice, machine: &Machine) -> Result<Libraries, Failure> {
+fn compile_libraries(args: &MarkerArgs, choice: &MarkerChoice, machine: &Machine) -> Result<MarkerLibraries, Failure> {
     let around = match (&args.around, &args.around_snippet) {
-        (Some(file), _) => Some(Around::File(file)),
-        (None, Some(text)) => Some(Around::Snippet(text)),
+        (Some(file), _) => Some(UserLoop::File(file)),
+        (None, Some(text)) => Some(UserLoop::Snippet(text)),
         (None, None) => None,
     };
     // Loops of the user's are compiled into this process.
     if choice.catalog.contexts.is_some() {
         return match around {
-            None => Ok(Libraries::none()),
+            None => Ok(MarkerLibraries::new_empty()),
             Some(_) => Err(Failure::from(Unavailable {
                 what: "your own loop in ring 0".to_string(),
                 why: "the module's markers are compiled into it, in its own loops".to_string(),
@@ -83,42 +83,42 @@ fn compile(args: &MarkerArgs, choice: &Choice, machine: &Machine) -> Result<Libr
             })),
         };
     }
-    let contexts: Vec<Context> = choice.contexts.iter().map(|context| **context).collect();
+    let contexts: Vec<LoopContext> = choice.contexts.iter().map(|context| **context).collect();
     let cflags = args.cflags.as_deref();
-    Libraries::compile(
-        &around::Request { designs: &choice.designs, contexts: &contexts, around, cflags },
+    MarkerLibraries::compile_requested(
+        &marker_libraries::CompileRequest { designs: &choice.designs, contexts: &contexts, around, cflags },
         machine,
     )
 }
 
 /// What was asked for.
-struct Ask<'a> {
-    common: &'a Common,
+struct MarkerRunner<'a> {
+    common: &'a CommonArgs,
     args: &'a MarkerArgs,
     clock: Option<&'static Clock>,
-    choice: &'a Choice,
+    choice: &'a MarkerChoice,
     machine: &'a Machine,
     seed: u64,
 }
 
-impl Ask<'_> {
+impl MarkerRunner<'_> {
     /// Measures and reports.
-    fn answer(&self, loaded: &Loaded, output: &mut Output) -> Result<u8, Failure> {
-        let Ask { common, args, machine, .. } = *self;
-        let repro = repro::command(NAME, args, common, self.seed);
-        let order = Order { exports: args.exports.clone(), ..Order::new(common, machine, &repro)? };
-        let mut study = self.study(loaded, &repro)?;
-        drive(&Marker { assembly: args.assembly }, &mut study, order, output)
+    fn measure_and_report(&self, loaded: &LoadedMarkers, output: &mut Output) -> Result<u8, Failure> {
+        let MarkerRunner { common, args, machine, .. } = *self;
+        let repro = repro::format_repro(NAME, args, common, self.seed);
+        let order = StudyOrder { exports: args.exports.clone(), ..StudyOrder::new(common, machine, &repro)? };
+        let mut study = self.build_study(loaded, &repro)?;
+        drive_study(&MarkerView { assembly: args.assembly }, &mut study, order, output)
     }
 
-    fn study(&self, loaded: &Loaded, repro: &str) -> Result<MarkerStudy, Failure> {
-        let Ask { common, clock, choice, machine, seed, .. } = *self;
-        let request = Request { clock, quick: common.quick, seed, ..Request::default() };
-        let plan = request.plan(&common.capabilities(machine), machine)?;
-        let Chosen { bench, skipped, contexts } =
-            bench::choose(Wanted { choice, machine, plan: &plan, loaded })?;
+    fn build_study(&self, loaded: &LoadedMarkers, repro: &str) -> Result<MarkerStudy, Failure> {
+        let MarkerRunner { common, clock, choice, machine, seed, .. } = *self;
+        let request = RunRequest { clock, quick: common.quick, seed, ..RunRequest::default() };
+        let plan = request.make_plan(&common.capabilities(machine), machine)?;
+        let ChosenBench { bench, skipped, contexts } =
+            bench::make_bench(BenchRequest { choice, machine, plan: &plan, loaded })?;
         let skipped = skipped.into_iter().map(SkippedRecord::from);
-        let open = executor::opening(common, machine, plan.clock.reads_counter(), Code::Own);
+        let open = executor::executor_opener(common, machine, plan.clock.reads_counter(), CodeOrigin::Own);
         let plan = MarkerPlan {
             executor: choice.catalog.executor.to_string(),
             plan,
@@ -129,38 +129,38 @@ impl Ask<'_> {
             cpu_model: machine.cpu.name(),
             skipped: skipped.chain(loaded.absent.iter().cloned()).collect(),
         };
-        let facts = plain(machine).map_err(unwritten)?;
+        let facts = to_json_value(machine).map_err(evidence_failure)?;
         Ok(MarkerStudy::new(plan, facts, repro.to_string(), bench, open))
     }
 }
 
 /// How `marker` looks.
-struct Marker {
+struct MarkerView {
     assembly: bool,
 }
 
-impl StudyView for Marker {
+impl StudyView for MarkerView {
     type Study = MarkerStudy;
 
-    fn text(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
-        let Some(Found { records, skipped, published }) = &study.found else { return Ok(()) };
-        let mut page = Page::new(output);
-        tables::head(&mut page, records)?;
-        tables::contexts(&mut page, records)?;
-        tables::skipped(&mut page, skipped)?;
-        tables::calls(&mut page, records)?;
+    fn print_text(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
+        let Some(MarkerFindings { records, skipped, published }) = &study.found else { return Ok(()) };
+        let mut page = TextPage::new(output);
+        tables::print_head(&mut page, records)?;
+        tables::print_contexts(&mut page, records)?;
+        tables::print_skipped(&mut page, skipped)?;
+        tables::print_calls(&mut page, records)?;
         let executor = records.first().map_or("user", |record| record.executor);
-        beside::figures(&mut page, published, executor)?;
-        beside::conclusions(&mut page, &published.conclusions)?;
-        if self.assembly { assembly::assembly(&mut page, records) } else { Ok(()) }
+        document_comparison::print_figures(&mut page, published, executor)?;
+        document_comparison::print_conclusions(&mut page, &published.conclusions)?;
+        if self.assembly { assembly::print_assembly(&mut page, records) } else { Ok(()) }
     }
 
     fn pictures(&self, study: &MarkerStudy, machine: &str) -> Vec<Picture> {
-        study.found.as_ref().map_or(Vec::new(), |found| plots::pictures(&found.records, machine))
+        study.found.as_ref().map_or(Vec::new(), |found| plots::draw_contexts(&found.records, machine))
     }
 
-    fn exit(&self, study: &MarkerStudy) -> u8 {
-        let Some(Found { records, skipped, .. }) = &study.found else { return exit::DONE };
+    fn exit_code(&self, study: &MarkerStudy) -> u8 {
+        let Some(MarkerFindings { records, skipped, .. }) = &study.found else { return exit::DONE };
         let refuted = |record: &MarkerRecord| record.calls.is_some_and(|calls| !calls.holds());
         match records.is_empty() {
             // What was asked for, and nothing of it is here.
@@ -170,20 +170,20 @@ impl StudyView for Marker {
         }
     }
 
-    fn replayed(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
+    fn print_replay_lines(&self, study: &MarkerStudy, output: &mut Output) -> Result<(), Failure> {
         let records = study.found.iter().flat_map(|found| &found.records);
-        records.map(Replayed::from).try_for_each(|replayed| output.record("marker.replay", &replayed))
+        records.map(ReplayedCost::from).try_for_each(|replayed| output.write_record("marker.replay", &replayed))
     }
 }
 
 /// Computes a survey again from its evidence.
-pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay(&Marker { assembly: false }, container, output)
+pub fn replay_marker(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
+    replay_study::replay_study(&MarkerView { assembly: false }, container, output)
 }
 
 /// A cost computed again, kind `marker.replay`.
 #[derive(Serialize)]
-struct Replayed<'a> {
+struct ReplayedCost<'a> {
     design: &'a str,
     state: &'a str,
     context: &'a str,
@@ -191,9 +191,9 @@ struct Replayed<'a> {
     visits: usize,
 }
 
-impl<'a> From<&'a MarkerRecord> for Replayed<'a> {
-    fn from(record: &'a MarkerRecord) -> Replayed<'a> {
+impl<'a> From<&'a MarkerRecord> for ReplayedCost<'a> {
+    fn from(record: &'a MarkerRecord) -> ReplayedCost<'a> {
         let MarkerRecord { design, state, context, cost, visits, .. } = record;
-        Replayed { design, state, context, cost: *cost, visits: *visits }
+        ReplayedCost { design, state, context, cost: *cost, visits: *visits }
     }
 }

@@ -1,79 +1,72 @@
 //! What markers cost, 80 columns wide: a table for each context.
 
-use crate::output::notes::Notes;
-use crate::output::page::{Page, note, print, table};
-use crate::output::words::{plural, quantity};
-use crate::output::{Failure, Output, WIDTH, warn};
+use crate::output::footnotes::Footnotes;
+use crate::output::page::{TextPage, new_table, print_note, print_table};
+use crate::output::report_words::{format_count, format_quantity};
+use crate::output::{Failure, Output, WIDTH, print_warning};
 use comfy_table::{CellAlignment, Table};
-use cyclescope::caveat::{Caveat, Code};
+use cyclescope::caveat::{Caveat, CaveatKind};
 use cyclescope::record::Quantity;
-use cyclescope::study::marker::found::SkippedRecord;
-use cyclescope::study::marker::record::{Calls, MarkerRecord};
+use cyclescope::study::marker::marker_findings::SkippedRecord;
+use cyclescope::study::marker::record::{CallProof, MarkerRecord};
 use cyclescope::study::marker::source::context;
 use cyclescope::study::marker::working_set::WorkingSet;
 
 /// Footnotes that are shown at most.
-const NOTES: usize = 12;
+const NOTES_MOST: usize = 12;
 /// The design that is no marker.
-const CONTROL: &str = "none";
+const CONTROL_DESIGN: &str = "none";
 
 /// The state of designs that only store.
-const STORES: &str = "control";
+const STORES_STATE: &str = "control";
 
 /// The machine, and how much was measured.
-pub fn head(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
+pub fn print_head(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let Some(first) = records.first() else { return Ok(()) };
-    page.section("Markers")?;
-    page.row("processor", &first.cpu_model)?;
-    let text =
-        format!("{}, executor {}, clock {}, seed {}", first.cpu, first.executor, first.clock, first.seed);
-    page.row("CPU", &text)?;
-    if first.caveats.iter().any(|caveat| caveat.code == Code::Emulated) {
-        page.painted_row("caveat", &Caveat::emulated().text, Output::yellow)?;
+    page.begin_section("Markers")?;
+    page.print_row("processor", &first.cpu_model)?;
+    let text = format!("{}, executor {}, clock {}, seed {}", first.cpu, first.executor, first.clock, first.seed);
+    page.print_row("CPU", &text)?;
+    if first.caveats.iter().any(|caveat| caveat.code == CaveatKind::Emulated) {
+        page.print_painted_row("caveat", &Caveat::emulated_machine().text, Output::yellow)?;
     }
     let visits: usize = records.iter().map(|record| record.visits).sum();
     let each = || records.iter().flat_map(|record| &record.placements).map(|placement| placement.visits);
     let (least, most) = (each().min().unwrap_or(0), each().max().unwrap_or(0));
-    let text = format!(
-        "{} in a cache line; {least} to {most} visits to each, {visits} in all",
-        first.placements.len()
-    );
-    page.row("placements", &text)?;
+    let text = format!("{} in a cache line; {least} to {most} visits to each, {visits} in all", first.placements.len());
+    page.print_row("placements", &text)?;
     let mut compilers: Vec<&str> = records.iter().map(|record| record.compiler.as_str()).collect();
     compilers.sort_unstable();
     compilers.dedup();
-    compilers.iter().try_for_each(|compiler| page.row("compiler", compiler))
+    compilers.iter().try_for_each(|compiler| page.print_row("compiler", compiler))
 }
 
 /// A table for each context.
-pub fn contexts(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
-    let mut notes = Notes::default();
-    for name in names(records) {
+pub fn print_contexts(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
+    let mut notes = Footnotes::default();
+    for name in context_names(records) {
         let about = context::ALL.iter().find(|context| context.name == name).map(|context| context.about);
-        page.section(&format!("Context {name}, in core cycles a loop"))?;
-        about.map_or(Ok(()), |about| note(page, about))?;
+        page.begin_section(&format!("Context {name}, in core cycles a loop"))?;
+        about.map_or(Ok(()), |about| print_note(page, about))?;
         let of: Vec<&MarkerRecord> = records.iter().filter(|record| record.context == name).collect();
         let set = of.first().and_then(|record| record.working_set);
-        set.map_or(Ok(()), |set| note(page, &working_set(set)))?;
-        print(page, &fitting(&of, &mut notes))?;
+        set.map_or(Ok(()), |set| print_note(page, &describe_working_set(set)))?;
+        print_table(page, &fit_to_page(&of, &mut notes))?;
     }
-    legend(page, records)?;
-    notes.print(page, NOTES, "--json has them all")
+    print_legend(page, records)?;
+    notes.print_first(page, NOTES_MOST, "--json has them all")
 }
 
-fn working_set(set: WorkingSet) -> String {
+fn describe_working_set(set: WorkingSet) -> String {
     let kib = |bytes: u64| bytes >> 10;
     match set.cache {
         Some(cache) => format!("working set: {} KiB; the cache has {} KiB", kib(set.bytes), kib(cache)),
-        None => format!(
-            "working set: {} KiB, assumed, since the machine tells no cache of this level",
-            kib(set.bytes)
-        ),
+        None => format!("working set: {} KiB, assumed, since the machine tells no cache of this level", kib(set.bytes)),
     }
 }
 
 /// The contexts, in their order.
-pub fn names(records: &[MarkerRecord]) -> Vec<&str> {
+pub fn context_names(records: &[MarkerRecord]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for record in records {
         if !names.contains(&record.context.as_str()) {
@@ -85,9 +78,9 @@ pub fn names(records: &[MarkerRecord]) -> Vec<&str> {
 
 /// The rows with as many decimals of the extremes and of the intervals' ends as the page has room for: one bad visit makes
 /// a worst placement of thousands of cycles.
-fn fitting(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
+fn fit_to_page(records: &[&MarkerRecord], notes: &mut Footnotes) -> Table {
     let fits = |table: &Table| table.lines().all(|line| line.trim_end().chars().count() < WIDTH);
-    let narrower = MOST_DECIMALS.iter().map(|most| rows(records, notes, *most));
+    let narrower = MOST_DECIMALS.iter().map(|most| build_table(records, notes, *most));
     let mut last = None;
     for table in narrower {
         if fits(&table) {
@@ -99,13 +92,13 @@ fn fitting(records: &[&MarkerRecord], notes: &mut Notes) -> Table {
 }
 
 /// Decimals, at most: of the best and the worst placement's cost, and of the ends of an interval.
-type Decimals = (usize, usize);
+type DecimalLimits = (usize, usize);
 
 /// From the widest table to the narrowest.
-const MOST_DECIMALS: [Decimals; 5] = [(2, 2), (1, 2), (0, 2), (0, 1), (0, 0)];
+const MOST_DECIMALS: [DecimalLimits; 5] = [(2, 2), (1, 2), (0, 2), (0, 1), (0, 0)];
 
-fn rows(records: &[&MarkerRecord], notes: &mut Notes, (extremes_most, ends_most): Decimals) -> Table {
-    let mut rows = table(&["", "marker", "step", "best..worst", "bytes", "function", ""]);
+fn build_table(records: &[&MarkerRecord], notes: &mut Footnotes, (extremes_most, ends_most): DecimalLimits) -> Table {
+    let mut rows = new_table(&["", "marker", "step", "best..worst", "bytes", "function", ""]);
     rows.column_mut(6).expect("there are seven").set_cell_alignment(CellAlignment::Left);
     let mut last = "";
     for record in records {
@@ -117,12 +110,12 @@ fn rows(records: &[&MarkerRecord], notes: &mut Notes, (extremes_most, ends_most)
         let code = &record.code;
         rows.add_row([
             format!(" {}", record.state),
-            spread_within(&record.cost, ends_most),
-            record.step.over.and(record.step.cost.value).map_or("-".to_string(), signed),
-            extremes(record, extremes_most),
+            format_spread_within(&record.cost, ends_most),
+            record.step.over.and(record.step.cost.value).map_or("-".to_string(), format_signed),
+            format_extremes(record, extremes_most),
             format!("{}/{}", code.likely_bytes, code.unlikely_bytes),
             format!("{:+}/{:+}", code.function_likely_bytes, code.function_unlikely_bytes),
-            notes.marks(record.caveats.iter().map(kind)),
+            notes.add_marks(record.caveats.iter().map(caveat_text)),
         ]);
         if let Some(other) = &record.other_speed {
             let name = if other.certain { "  other speed:" } else { "  other speed?" };
@@ -133,36 +126,36 @@ fn rows(records: &[&MarkerRecord], notes: &mut Notes, (extremes_most, ends_most)
 }
 
 /// The cost with its interval: its ends where they are not about equally far away.
-pub fn spread(cost: &Quantity) -> String {
-    spread_within(cost, 2)
+pub fn format_spread(cost: &Quantity) -> String {
+    format_spread_within(cost, 2)
 }
 
 /// The cost with its interval, whose ends have at most `most` decimals.
-fn spread_within(cost: &Quantity, most: usize) -> String {
+fn format_spread_within(cost: &Quantity, most: usize) -> String {
     let Quantity { value: Some(value), low: Some(low), high: Some(high), .. } = *cost else {
-        return quantity(cost);
+        return format_quantity(cost);
     };
     let sides = [value - low, high - value];
     let [less, more] = [sides[0].min(sides[1]), sides[0].max(sides[1])];
-    if more <= SKEWED * less || more < ROUND {
-        return quantity(cost);
+    if more <= SKEWED_RATIO * less || more < SKEW_CYCLES_LEAST {
+        return format_quantity(cost);
     }
-    let ends = |end: f64| format!("{end:.0$}", decimals(end).saturating_sub(1).min(most));
-    format!("{value:.0$}, {1}..{2}", decimals(value), ends(low), ends(high))
+    let ends = |end: f64| format!("{end:.0$}", decimals_for(end).saturating_sub(1).min(most));
+    format!("{value:.0$}, {1}..{2}", decimals_for(value), ends(low), ends(high))
 }
 
 /// An interval one of whose ends is this many times as far away as the other is shown by its ends,
-const SKEWED: f64 = 2.0;
+const SKEWED_RATIO: f64 = 2.0;
 /// unless both are nearer than this many cycles.
-const ROUND: f64 = 0.05;
+const SKEW_CYCLES_LEAST: f64 = 0.05;
 
 /// A number with its sign, in at most seven characters where it is below a hundred thousand.
-fn signed(value: f64) -> String {
-    let decimals = decimals(value);
+fn format_signed(value: f64) -> String {
+    let decimals = decimals_for(value);
     format!("{value:+.decimals$}")
 }
 
-fn decimals(value: f64) -> usize {
+fn decimals_for(value: f64) -> usize {
     match value.abs() {
         size if size >= 1000.0 => 0,
         size if size >= 100.0 => 1,
@@ -171,57 +164,57 @@ fn decimals(value: f64) -> usize {
     }
 }
 
-fn extremes(record: &MarkerRecord, most_decimals: usize) -> String {
+fn format_extremes(record: &MarkerRecord, most_decimals: usize) -> String {
     let Some((best, worst)) = record.best.zip(record.worst) else { return "-".to_string() };
-    let decimals = decimals(best.abs().max(worst.abs())).min(most_decimals);
+    let decimals = decimals_for(best.abs().max(worst.abs())).min(most_decimals);
     format!("{best:.decimals$}..{worst:.decimals$}")
 }
 
 /// What caveats of a kind have in common: their figures are in the JSON.
-fn kind(caveat: &Caveat) -> &str {
+fn caveat_text(caveat: &Caveat) -> &str {
     match caveat.code {
-        Code::IntervalNotReached => {
+        CaveatKind::IntervalNotReached => {
             "at some placements the interval is wider than asked for: there the loop varies from visit to visit"
         }
-        Code::LayoutDependent => {
+        CaveatKind::LayoutDependent => {
             "the interval of the median is wider than asked for: the cost depends on where the code lies"
         }
-        Code::OtherSpeed => {
+        CaveatKind::OtherSpeed => {
             "the loop has several speeds, and with this marker, or in the state that its step is over, it runs at \
              another: the difference is no cost of the marker's"
         }
-        Code::TwoModes => "at some placements visits form modes; the most frequent one counts",
-        Code::RulersDisagree => "the rulers disagree, so all costs may be wrong by the same share",
-        Code::SiblingBusy => "during many visits a sibling was busy; these are left out",
-        Code::Emulated => "the machine is emulated and has no core cycles",
+        CaveatKind::TwoModes => "at some placements visits form modes; the most frequent one counts",
+        CaveatKind::RulersDisagree => "the rulers disagree, so all costs may be wrong by the same share",
+        CaveatKind::SiblingBusy => "during many visits a sibling was busy; these are left out",
+        CaveatKind::Emulated => "the machine is emulated and has no core cycles",
         _ => &caveat.text,
     }
 }
 
-fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
-    page.output.line("")?;
-    note(
+fn print_legend(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
+    page.output.write_line("")?;
+    print_note(
         page,
         "marker: the loop with the marker less the loop without it, whose cost is in brackets; the median over placements \
          with its interval. step: what a state adds to the simpler state that it extends, placement by placement. \
          best..worst: the extremes over placements. bytes: those of the marker itself, on the likely and on the unlikely \
          path. function: by how many bytes the whole functions differ.",
     )?;
-    if records.iter().any(|record| record.design == CONTROL) {
-        note(
+    if records.iter().any(|record| record.design == CONTROL_DESIGN) {
+        print_note(
             page,
             "none/base is the control: a loop compared with a copy of itself. Its distance from 0 is the measurement's \
              error.",
         )?;
     }
-    if records.iter().any(|record| record.state == STORES) {
-        note(
+    if records.iter().any(|record| record.state == STORES_STATE) {
+        print_note(
             page,
             "The designs stores-* are no markers: they show whether stores in a marker's place change the loop's speed.",
         )?;
     }
     if records.iter().any(|record| record.other_speed.is_some()) {
-        note(
+        print_note(
             page,
             "other speed: the loop has several, and runs at the first without the marker and at the second with it. The \
              difference is not what the marker costs. With a question mark it may be: the loop alone runs at the second \
@@ -232,7 +225,7 @@ fn legend(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
 }
 
 /// What was not measured.
-pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure> {
+pub fn print_skipped(page: &mut TextPage, skipped: &[SkippedRecord]) -> Result<(), Failure> {
     let mut groups: Vec<(&SkippedRecord, Vec<&str>)> = Vec::new();
     for one in skipped {
         let alike = |other: &SkippedRecord| {
@@ -244,22 +237,22 @@ pub fn skipped(page: &mut Page, skipped: &[SkippedRecord]) -> Result<(), Failure
         }
     }
     if !groups.is_empty() {
-        page.section("Not measured")?;
+        page.begin_section("Not measured")?;
     }
     for (one, states) in groups {
         let of = one.context.as_ref().map(|context| format!("{} in {context}: ", states.join(", ")));
         let remedy = one.remedy.as_ref().map(|remedy| format!("; {remedy}"));
         let text = format!("{}{}{}", of.unwrap_or_default(), one.reason, remedy.unwrap_or_default());
-        page.row(&one.design, &text)?;
+        page.print_row(&one.design, &text)?;
     }
     Ok(())
 }
 
 /// Whether dormant markers called nothing, and enabled ones each time.
-pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
+pub fn print_calls(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Failure> {
     let proved = || records.iter().filter_map(|record| Some((record, record.calls?)));
     let Some((_, first)) = proved().next() else { return Ok(()) };
-    page.section("Calls, counted in a separate run")?;
+    page.begin_section("Calls, counted in a separate run")?;
     let false_ones: Vec<String> = proved()
         .filter(|(_, calls)| !calls.holds())
         .map(|(record, calls)| {
@@ -275,37 +268,34 @@ pub fn calls(page: &mut Page, records: &[MarkerRecord]) -> Result<(), Failure> {
         })
         .collect();
     for text in &false_ones {
-        page.painted_row("VIOLATED", text, Output::yellow)?;
-        warn(text);
+        page.print_painted_row("VIOLATED", text, Output::yellow)?;
+        print_warning(text);
     }
     if !false_ones.is_empty() {
         return Ok(());
     }
     let silent = proved().filter(|(_, calls)| calls.expected == Some(0)).count() as u64;
-    let calls_each_time = |calls: &Calls| calls.expected.is_some_and(|expected| expected > 0);
+    let calls_each_time = |calls: &CallProof| calls.expected.is_some_and(|expected| expected > 0);
     let calling = proved().filter(|(_, calls)| calls_each_time(calls)).count() as u64;
     let loops = first.loops;
-    let off = format!("{} called nothing in {loops} loops", plural(silent, "dormant marker"));
-    let on = format!("{} called their probe each time", plural(calling, "enabled one"));
-    let always = proved().any(|(record, calls)| {
-        calls.expected.is_some_and(|expected| expected > 0) && record.state == "dormant"
-    });
-    let note = if always {
-        " (an indirect call that is dormant among them: it calls an empty function)"
-    } else {
-        ""
-    };
+    let off = format!("{} called nothing in {loops} loops", format_count(silent, "dormant marker"));
+    let on = format!("{} called their probe each time", format_count(calling, "enabled one"));
+    let always = proved()
+        .any(|(record, calls)| calls.expected.is_some_and(|expected| expected > 0) && record.state == "dormant");
+    let note = if always { " (an indirect call that is dormant among them: it calls an empty function)" } else { "" };
     let text = match (silent, calling) {
         (_, 0) => off,
-        (0, _) => format!("{} called their probe in each of {loops} loops{note}", plural(calling, "marker")),
+        (0, _) => {
+            format!("{} called their probe in each of {loops} loops{note}", format_count(calling, "marker"))
+        }
         _ => format!("{off}, {on}{note}"),
     };
-    page.row("proved", &text)
+    page.print_row("proved", &text)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::record;
+    use super::super::simulated_records::simulated_record;
     use super::*;
     use cyclescope::statistics::Interval;
     use cyclescope::study::marker::record::CodeRecord;
@@ -313,8 +303,8 @@ mod tests {
     use cyclescope::unit::Unit;
 
     fn lines(records: &[MarkerRecord]) -> Vec<String> {
-        let mut notes = Notes::default();
-        let table = fitting(&records.iter().collect::<Vec<_>>(), &mut notes);
+        let mut notes = Footnotes::default();
+        let table = fit_to_page(&records.iter().collect::<Vec<_>>(), &mut notes);
         table.lines().map(|line| format!(" {}", line.trim_end())).collect()
     }
 
@@ -325,27 +315,26 @@ mod tests {
             cost: Quantity::new(skewed, Unit::CoreCycles),
             best: Some(-91.81),
             worst: Some(-10.04),
-            ..record("flag", "guarded-varargs", -25.22, Some("dormant"))
+            ..simulated_record("flag", "guarded-varargs", -25.22, Some("dormant"))
         };
-        let code =
-            CodeRecord { function_likely_bytes: 123, function_unlikely_bytes: -77, ..wide.code.clone() };
-        let second = Caveat { code: Code::TwoModes, text: String::new() };
+        let code = CodeRecord { function_likely_bytes: 123, function_unlikely_bytes: -77, ..wide.code.clone() };
+        let second = Caveat { code: CaveatKind::TwoModes, text: String::new() };
         let caveats = wide.caveats.iter().cloned().chain([second]).collect();
         let wide = MarkerRecord { code, caveats, ..wide };
         let widest = |table: &Table| table.lines().map(|line| line.trim_end().chars().count() + 1).max();
-        let mut notes = Notes::default();
-        assert!(widest(&rows(&[&wide], &mut notes, MOST_DECIMALS[0])) > Some(WIDTH));
-        let narrowed = fitting(&[&wide], &mut notes);
+        let mut notes = Footnotes::default();
+        assert!(widest(&build_table(&[&wide], &mut notes, MOST_DECIMALS[0])) > Some(WIDTH));
+        let narrowed = fit_to_page(&[&wide], &mut notes);
         assert!(widest(&narrowed) <= Some(WIDTH), "{narrowed}");
-        assert!(lines(&[record("flag", "empty", 1.0, None)])[2].contains("-0.10..0.10"));
+        assert!(lines(&[simulated_record("flag", "empty", 1.0, None)])[2].contains("-0.10..0.10"));
     }
 
     #[test]
     fn rows_are_grouped_by_design_and_keep_their_signs() {
         let lines = lines(&[
-            record("flag", "dormant", -0.0021, None),
-            record("flag", "empty", 4.25, Some("dormant")),
-            record("usdt", "dormant", 0.5, None),
+            simulated_record("flag", "dormant", -0.0021, None),
+            simulated_record("flag", "empty", 4.25, Some("dormant")),
+            simulated_record("usdt", "dormant", 0.5, None),
         ]);
         let words = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>();
         assert_eq!(words(1), ["flag", "(1.000)"]);
@@ -361,9 +350,9 @@ mod tests {
             Some(OtherSpeed { placements: 16, without: 150.52, with: 138.58, certain, controls })
         };
         let mut rows = [
-            record("flag", "guarded-varargs", -11.94, None),
-            record("flag", "format", 11.94, None),
-            record("flag", "empty", 0.1, None),
+            simulated_record("flag", "guarded-varargs", -11.94, None),
+            simulated_record("flag", "format", 11.94, None),
+            simulated_record("flag", "empty", 0.1, None),
         ];
         (rows[0].other_speed, rows[1].other_speed) = (other(true), other(false));
         let lines = lines(&rows);
@@ -375,12 +364,12 @@ mod tests {
 
     #[test]
     fn the_widest_row_fits() {
-        let mut wide = record("usdt-semaphore", "guarded-varargs", -1234.567, Some("empty"));
+        let mut wide = simulated_record("usdt-semaphore", "guarded-varargs", -1234.567, Some("empty"));
         (wide.best, wide.worst) = (Some(-1240.0), Some(-1230.0));
         (wide.code.likely_bytes, wide.code.unlikely_bytes) = (123, 456);
         (wide.code.function_likely_bytes, wide.code.function_unlikely_bytes) = (-123, 456);
-        wide.caveats.push(Caveat::emulated());
-        let mut tracing = record("tracing", "dormant-filtered", -12.345, Some("dormant"));
+        wide.caveats.push(Caveat::emulated_machine());
+        let mut tracing = simulated_record("tracing", "dormant-filtered", -12.345, Some("dormant"));
         (tracing.best, tracing.worst) = (Some(-12.5), Some(-12.25));
         for line in lines(&[wide, tracing]) {
             assert!(line.chars().count() <= 80, "{line}");

@@ -1,21 +1,21 @@
 //! The points of a command: its options with each value of a sweep, or each snippet of a list.
 
-use crate::args::grammar::grammar;
-use crate::args::template::Value;
-use crate::args::{Cli, Command, Common, RunArgs, Sweep};
+use crate::args::grammar::build_grammar;
+use crate::args::template::SweepValue;
+use crate::args::{Cli, CliCommand, CommonArgs, RunArgs, Sweep};
 use crate::input::source;
 use crate::output::Failure;
 use clap::FromArgMatches;
-use cyclescope::input::Kind;
+use cyclescope::input::InputKind;
 use cyclescope::record::ErrorRecord;
-use cyclescope::study::points::{Label, Listed, read};
+use cyclescope::study::points::{ListedSnippet, PointLabel, read_list};
 use std::ffi::OsString;
 use std::path::Path;
 
 /// A point: what tells it from the others, and the options that measure it alone.
-pub struct Asked {
+pub struct PointRequest {
     /// What tells it from the others.
-    pub label: Label,
+    pub label: PointLabel,
     /// Where its code stands, for errors.
     pub place: String,
     /// Its options.
@@ -23,10 +23,10 @@ pub struct Asked {
 }
 
 /// The points of these options, which have the first value of a sweep in them; `words` are those of the command.
-pub fn expanded(args: &RunArgs, words: &[OsString]) -> Result<Vec<Asked>, Failure> {
+pub fn expand_points(args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
     match (&args.points.sweep, &args.points.from) {
-        (Some(sweep), _) => swept(sweep, args, words),
-        (None, Some(path)) => listed(path, args),
+        (Some(sweep), _) => expand_sweep(sweep, args, words),
+        (None, Some(path)) => read_point_list(path, args),
         (None, None) => {
             let remedy = "add --sweep 'N=64..1M*2' and write {N}, or name a list of snippets with --from";
             Err(Failure::usage("--out, --csv and --plots are for many points", Some(remedy)))
@@ -34,19 +34,19 @@ pub fn expanded(args: &RunArgs, words: &[OsString]) -> Result<Vec<Asked>, Failur
     }
 }
 
-fn swept(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec<Asked>, Failure> {
-    let texts = Texts::read(args)?;
+fn expand_sweep(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec<PointRequest>, Failure> {
+    let texts = SnippetTexts::read(args)?;
     let variable = &sweep.variable;
     let mut all = Vec::with_capacity(sweep.values.len());
     let mut is_changed = false;
     for &value in &sweep.values {
-        let with = Value { variable, value };
+        let with = SweepValue { variable, value };
         let place = format!("{variable} = {value}");
         let (words, in_words) = with.fill_words(words)?;
-        let mut args = parsed(words).map_err(|error| at(&place, error))?.1;
-        let in_texts = texts.fill(with, &mut args)?;
+        let mut args = parse_run_words(words).map_err(|error| with_place(&place, error))?.1;
+        let in_texts = texts.fill_args(with, &mut args)?;
         is_changed |= in_words || in_texts;
-        all.push(Asked { label: Label::Value { variable: variable.clone(), value }, place, args });
+        all.push(PointRequest { label: PointLabel::Value { variable: variable.clone(), value }, place, args });
     }
     if is_changed {
         return Ok(all);
@@ -59,21 +59,21 @@ fn swept(sweep: &Sweep, args: &RunArgs, words: &[OsString]) -> Result<Vec<Asked>
 }
 
 /// The options of `run` in the words of a command.
-pub fn parsed(words: Vec<OsString>) -> Result<(Common, RunArgs), Failure> {
-    let matches = grammar().try_get_matches_from(words);
+pub fn parse_run_words(words: Vec<OsString>) -> Result<(CommonArgs, RunArgs), Failure> {
+    let matches = build_grammar().try_get_matches_from(words);
     let cli = matches.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
         let text = error.to_string();
         let text = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_string();
         Failure::usage(text, Some("see cyclescope run --help"))
     })?;
     match cli.command {
-        Some(Command::Run(args)) => Ok((cli.common, *args)),
+        Some(CliCommand::Run(args)) => Ok((cli.common, *args)),
         _ => Err(Failure::usage("the command is no `cyclescope run`", None)),
     }
 }
 
 /// A failure with the place of the code that it is about.
-pub fn at(place: &str, failure: Failure) -> Failure {
+pub fn with_place(place: &str, failure: Failure) -> Failure {
     match failure {
         Failure::Error(record) => {
             let text = format!("{place}: {}", record.text);
@@ -84,31 +84,31 @@ pub fn at(place: &str, failure: Failure) -> Failure {
 }
 
 /// Texts of snippets that are in files.
-struct Texts {
+struct SnippetTexts {
     snippet: Option<String>,
     versus: Option<String>,
 }
 
-impl Texts {
+impl SnippetTexts {
     /// Reads them, where the options name files or standard input.
-    fn read(args: &RunArgs) -> Result<Texts, Failure> {
+    fn read(args: &RunArgs) -> Result<SnippetTexts, Failure> {
         let from_file = args.source.file.is_some();
         let is_read = from_file || args.source.snippet.as_deref() == Some("-");
-        let snippet = if is_read { source::read(args)?.map(|text| text.text) } else { None };
+        let snippet = if is_read { source::read_snippet_text(args)?.map(|text| text.text) } else { None };
         let versus = args.versus.as_ref().filter(|_| from_file);
-        let versus = versus.map(|path| source::read_file(Path::new(path), Kind::Snippet)).transpose()?;
-        Ok(Texts { snippet, versus })
+        let versus = versus.map(|path| source::read_file(Path::new(path), InputKind::Snippet)).transpose()?;
+        Ok(SnippetTexts { snippet, versus })
     }
 
     /// Puts the texts with a value into the options, in the place of the files, and says whether the variable was in them.
-    fn fill(&self, with: Value, args: &mut RunArgs) -> Result<bool, Failure> {
+    fn fill_args(&self, with: SweepValue, args: &mut RunArgs) -> Result<bool, Failure> {
         let Some(snippet) = &self.snippet else { return Ok(false) };
-        let snippet = with.fill(snippet)?;
+        let snippet = with.fill_text(snippet)?;
         let mut is_changed = snippet.is_changed;
         args.source.file = None;
         args.source.snippet = Some(snippet.text);
         if let Some(versus) = &self.versus {
-            let versus = with.fill(versus)?;
+            let versus = with.fill_text(versus)?;
             is_changed |= versus.is_changed;
             args.versus = Some(versus.text);
         }
@@ -116,17 +116,17 @@ impl Texts {
     }
 }
 
-fn listed(path: &Path, args: &RunArgs) -> Result<Vec<Asked>, Failure> {
+fn read_point_list(path: &Path, args: &RunArgs) -> Result<Vec<PointRequest>, Failure> {
     let file = path.display().to_string();
-    let content = source::read_file(path, Kind::List)?;
-    let all = read(&content).map_err(|error| Failure::file(&file, error))?;
-    let asked = |listed: Listed| {
-        let Listed { line, name, snippet, hex, init } = listed;
+    let content = source::read_file(path, InputKind::List)?;
+    let all = read_list(&content).map_err(|error| Failure::from_file(&file, error))?;
+    let asked = |listed: ListedSnippet| {
+        let ListedSnippet { line, name, snippet, hex, init } = listed;
         let mut args = args.clone();
         args.source.snippet = snippet;
         args.source.hex = hex;
         args.init = init.or(args.init);
-        Asked { label: Label::Name { name }, place: format!("{file}, line {line}"), args }
+        PointRequest { label: PointLabel::Name { name }, place: format!("{file}, line {line}"), args }
     };
     Ok(all.into_iter().map(asked).collect())
 }

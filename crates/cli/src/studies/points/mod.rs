@@ -1,30 +1,30 @@
 //! `cyclescope run --sweep` and `run --from`: many points with one command.
 
+mod command_words;
 mod expand;
 mod plots;
-mod prepared;
+mod prepared_point;
 mod session;
 mod tables;
-mod words;
 
-use crate::args::{Common, RunArgs};
-use crate::input::target::Libraries;
+use crate::args::{CommonArgs, RunArgs};
+use crate::input::target::FunctionLibraries;
 use crate::output::report::Picture;
 use crate::output::{Failure, Output};
-use crate::session::driver::{Order, StudyView, drive};
+use crate::session::driver::{StudyOrder, StudyView, drive_study};
 use crate::session::evidence;
-use crate::session::executor::{self, Code};
+use crate::session::executor::{self, CodeOrigin};
 use crate::session::replay_study;
 use crate::session::result_file::ResultFile;
-use crate::session::resume::Resumed;
+use crate::session::resume::ResumedFile;
 use crate::studies::run;
 use cyclescope::error::Error;
 use cyclescope::record::{ErrorRecord, exit};
-use cyclescope::result::container::{Container, plain};
+use cyclescope::result::container::{EvidenceContainer, to_json_value};
 use cyclescope::study::TextTable;
-use cyclescope::study::points::{Kept, PointsStudy, table};
+use cyclescope::study::points::{PointsStudy, ResumedPoints, tabulate_points};
 use cyclescope::study::run::RunStudy;
-use prepared::prepare;
+use prepared_point::prepare_points;
 use std::ffi::OsString;
 #[cfg(test)]
 use std::path::Path;
@@ -32,15 +32,15 @@ use std::path::Path;
 pub use cyclescope::study::points::NAME;
 
 /// Runs the command and returns the exit code: a table that completes is done, unless no point has a number.
-pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
+pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> Result<u8, Failure> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let words = words::without_results(&words);
-    let (mut file, mut resumed, mut kept) = (None, None, Kept::default());
+    let words = command_words::drop_result_options(&words);
+    let (mut file, mut resumed, mut kept) = (None, None, ResumedPoints::default());
     if let Some(path) = &args.points.resume {
-        let opened = ResultFile::resume(path, run::NAME, |content| session::resumed(path, content))?;
+        let opened = ResultFile::resume(path, run::NAME, |content| session::read_resumed(path, content))?;
         (file, (resumed, kept)) = (Some(opened.0), opened.1);
     }
-    let adopt = |resumed: &Resumed<_>| session::adopt(&resumed.session, common, args, &words);
+    let adopt = |resumed: &ResumedFile<_>| session::adopt_command(&resumed.session, common, args, &words);
     let adopted = resumed.as_ref().map(adopt).transpose()?;
     let (common, args, words) = match &adopted {
         Some((common, args, words)) => (common, args, words.as_slice()),
@@ -51,42 +51,42 @@ pub fn points(common: &Common, args: &RunArgs, output: &mut Output) -> Result<u8
     if printed.is_some() && output.is_json() {
         return Err(Failure::usage("--csv - and --json print the same table", Some("leave one of them out")));
     }
-    let view = Points { geometric: args.points.sweep.as_ref().is_some_and(|sweep| sweep.is_geometric) };
-    exports.check()?;
+    let view = PointsView { geometric: args.points.sweep.as_ref().is_some_and(|sweep| sweep.is_geometric) };
+    exports.check_paths()?;
     let seed = common.chosen_seed();
-    let common = &Common { seed: Some(seed), ..common.clone() };
-    let asked = expand::expanded(args, words)?;
-    let mut libraries = Libraries::default();
-    let (prepared, machine) = prepare(common, asked, &mut libraries)?;
-    let command = words::with_choices(words, seed, machine.target_cpu());
-    let session = session::session(command, seed, &prepared, &libraries)?;
-    let facts = plain(&machine).map_err(evidence::unwritten)?;
+    let common = &CommonArgs { seed: Some(seed), ..common.clone() };
+    let asked = expand::expand_points(args, words)?;
+    let mut libraries = FunctionLibraries::default();
+    let (prepared, machine) = prepare_points(common, asked, &mut libraries)?;
+    let command = command_words::add_random_choices(words, seed, machine.target_cpu());
+    let session = session::build_session(command, seed, &prepared, &libraries)?;
+    let facts = to_json_value(&machine).map_err(evidence::evidence_failure)?;
     if let Some(resumed) = &resumed {
-        resumed.require(&session, &facts, "in the same folder, on the same machine")?;
+        resumed.require_same_session(&session, &facts, "in the same folder, on the same machine")?;
     }
     if let Some(path) = &args.points.out {
         file = Some(ResultFile::create(path, run::NAME, true)?);
     }
-    if let (Some(file), Some(_)) = (&mut file, session::beyond_sandbox(&(common.clone(), args.clone()))) {
-        file.resumes_with(&session.command.iter().map(String::as_str).collect::<Vec<_>>());
+    if let (Some(file), Some(_)) = (&mut file, session::find_unsandboxed_option(&(common.clone(), args.clone()))) {
+        file.set_resume_command(&session.command.iter().map(String::as_str).collect::<Vec<_>>());
     }
     let repro = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
-    let order = Order { file, printed, exports, ..Order::new(common, &machine, &repro)? };
-    libraries.with(common.json, |loaded| {
-        let points = prepared.iter().map(|point| point.course(common, &machine, loaded));
+    let order = StudyOrder { file, printed, exports, ..StudyOrder::new(common, &machine, &repro)? };
+    libraries.load_and_run(common.json, |loaded| {
+        let points = prepared.iter().map(|point| point.build_course(common, &machine, loaded));
         let points = points.collect::<Result<Vec<_>, Failure>>()?;
-        let plans = || points.iter().filter_map(|(_, course)| Some(course.as_ref().ok()?.how()));
+        let plans = || points.iter().filter_map(|(_, course)| Some(course.as_ref().ok()?.measurement_plan()));
         let calls = plans().any(|plan| plan.memory.is_some());
-        let code = if calls { Code::Functions } else { Code::Snippets };
-        let open = executor::opening(common, &machine, plans().any(|plan| plan.clock.reads_counter()), code);
-        let mut study = PointsStudy::new(session, points, facts, open, explained, kept);
-        drive(&view, &mut study, order, output)
+        let code = if calls { CodeOrigin::Functions } else { CodeOrigin::Snippets };
+        let open = executor::executor_opener(common, &machine, plans().any(|plan| plan.clock.reads_counter()), code);
+        let mut study = PointsStudy::new(session, points, facts, open, error_record, kept);
+        drive_study(&view, &mut study, order, output)
     })
 }
 
 /// The record of a failure that ended the run of a point.
-fn explained(study: &RunStudy, error: Error) -> ErrorRecord {
-    match run::failure(study, error) {
+fn error_record(study: &RunStudy, error: Error) -> ErrorRecord {
+    match run::explain_failure(study, error) {
         Failure::Error(record) => *record,
         Failure::ClosedPipe => ErrorRecord::default(),
     }
@@ -94,28 +94,28 @@ fn explained(study: &RunStudy, error: Error) -> ErrorRecord {
 
 /// How points look.
 #[derive(Default)]
-struct Points {
+struct PointsView {
     /// Whether the values are those of a geometric sweep.
     geometric: bool,
 }
 
-impl StudyView for Points {
+impl StudyView for PointsView {
     type Study = PointsStudy;
 
-    fn text(&self, study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
-        tables::points(study, output)
+    fn print_text(&self, study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
+        tables::print_points(study, output)
     }
 
     fn table(&self, study: &PointsStudy) -> Option<TextTable> {
-        Some(table(study.rows()))
+        Some(tabulate_points(study.rows()))
     }
 
     fn pictures(&self, study: &PointsStudy, machine: &str) -> Vec<Picture> {
-        plots::pictures(study, machine, self.geometric)
+        plots::draw_sweep(study, machine, self.geometric)
     }
 
-    fn exit(&self, study: &PointsStudy) -> u8 {
-        if study.rows().any(|row| row.number().is_some()) {
+    fn exit_code(&self, study: &PointsStudy) -> u8 {
+        if study.rows().any(|row| row.measured_cost().is_some()) {
             return exit::DONE;
         }
         study.rows().map(|row| row.exit.unwrap_or(exit::NOISY)).min().unwrap_or(exit::DONE)
@@ -123,16 +123,16 @@ impl StudyView for Points {
 }
 
 /// Computes points again from their evidence.
-pub fn replay(container: &Container, output: &mut Output) -> Result<u8, Failure> {
-    replay_study::replay(&Points::default(), container, output)
+pub fn replay_points(container: &EvidenceContainer, output: &mut Output) -> Result<u8, Failure> {
+    replay_study::replay_study(&PointsView::default(), container, output)
 }
 
 /// What a file to resume says, and the command that it stands for.
 #[cfg(test)]
-pub fn resumed_points(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let (found, _) = session::resumed(path, content)?;
+pub fn check_resumed_points(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let (found, _) = session::read_resumed(path, content)?;
     let words: Vec<OsString> = ["cyclescope", "run"].map(OsString::from).into();
-    let (common, args) = expand::parsed(words.clone())?;
-    let Some(Resumed { session, .. }) = &found else { return Ok(()) };
-    session::adopt(session, &common, &args, &words).map(drop)
+    let (common, args) = expand::parse_run_words(words.clone())?;
+    let Some(ResumedFile { session, .. }) = &found else { return Ok(()) };
+    session::adopt_command(session, &common, &args, &words).map(drop)
 }

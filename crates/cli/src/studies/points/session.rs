@@ -1,81 +1,84 @@
 //! The session of a result file: the command that wrote it, and its points.
 
-use super::expand::parsed;
-use super::prepared::{Prepared, Ready};
-use super::words::{with_choices, without_results};
-use crate::args::template::with_first_value;
-use crate::args::{Common, PointsArgs, RunArgs};
-use crate::input::target::{Libraries, Target};
+use super::command_words::{add_random_choices, drop_result_options};
+use super::expand::parse_run_words;
+use super::prepared_point::{PreparedPoint, ReadyPoint};
+use crate::args::template::fill_first_value;
+use crate::args::{CommonArgs, PointsArgs, RunArgs};
+use crate::input::target::{FunctionLibraries, RunTarget};
 use crate::output::Failure;
-use crate::session::resume::{Resumed, json_lines};
+use crate::session::resume::{ResumedFile, split_json_lines};
 use crate::studies::run;
-use cyclescope::random::mix;
+use cyclescope::random::mix_seeds;
 use cyclescope::snippet::Snippet;
-use cyclescope::study::points::{Kept, PointsSession};
+use cyclescope::study::points::{PointsSession, ResumedPoints};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// The session of these points, whose functions these libraries have.
-pub fn session(
+pub fn build_session(
     command: Vec<String>,
     seed: u64,
-    points: &[Prepared],
-    libraries: &Libraries,
+    points: &[PreparedPoint],
+    libraries: &FunctionLibraries,
 ) -> Result<PointsSession, Failure> {
     let version = env!("CARGO_PKG_VERSION").to_string();
-    Ok(PointsSession { version, command, seed, points: points.len(), identity: identity(points, libraries) })
+    Ok(PointsSession { version, command, seed, points: points.len(), identity: points_identity(points, libraries) })
 }
 
 /// A number that other points hardly have: of their commands, their machine code, and the libraries that these name or that are
 /// compiled for them, so that a changed header or compiler counts, and a changed comment does not.
-fn identity(points: &[Prepared], libraries: &Libraries) -> String {
+fn points_identity(points: &[PreparedPoint], libraries: &FunctionLibraries) -> String {
     let mut number = 0;
     let mut add = |bytes: &[u8]| {
-        number = bytes.iter().fold(mix(number, 1), |number, byte| mix(number, u64::from(*byte)));
+        number = bytes.iter().fold(mix_seeds(number, 1), |number, byte| mix_seeds(number, u64::from(*byte)));
     };
     let mut called = BTreeSet::new();
     for point in points {
-        let Ok(Ready { repro, target, .. }) = &point.ready else {
+        let Ok(ReadyPoint { repro, target, .. }) = &point.ready else {
             add(b"refused");
             continue;
         };
         add(repro.as_bytes());
         match target {
-            Target::Snippets(snippets) => snippets.iter().for_each(|snippet: &Snippet| {
+            RunTarget::Snippets(snippets) => snippets.iter().for_each(|snippet: &Snippet| {
                 add(snippet.init());
                 add(snippet.code());
             }),
-            Target::Call(library, calling) => {
+            RunTarget::Call(library, calling) => {
                 called.insert(*library);
-                add(calling.file());
+                add(calling.file_bytes());
             }
         }
     }
-    called.into_iter().flat_map(|library| libraries.contents(library)).for_each(|contents| add(&contents));
+    called.into_iter().flat_map(|library| libraries.loaded_contents(library)).for_each(|contents| add(&contents));
     format!("{number:016x}")
 }
 
 /// Reads the whole lines of a file to resume: none but those that the study takes from it where the first is incomplete.
-pub fn resumed(path: &Path, content: &[u8]) -> Result<(Option<Resumed<PointsSession>>, Kept), Failure> {
+pub fn read_resumed(
+    path: &Path,
+    content: &[u8],
+) -> Result<(Option<ResumedFile<PointsSession>>, ResumedPoints), Failure> {
     if content.is_empty() {
-        return Ok((None, Kept::default()));
+        return Ok((None, ResumedPoints::default()));
     }
-    let ((head, _), lines) = json_lines(path, run::NAME, content)?;
-    let resumed = Resumed::new(path, run::NAME, head)?;
+    let ((head, _), lines) = split_json_lines(path, run::NAME, content)?;
+    let resumed = ResumedFile::new(path, run::NAME, head)?;
     let lines = lines.into_iter().map(|(line, _)| line).collect();
-    let kept = Kept { head: Some(resumed.head.clone()), lines };
+    let kept = ResumedPoints { head: Some(resumed.head.clone()), lines };
     Ok((Some(resumed), kept))
 }
 
 /// The options of a session and its words, which have to be those of the command, where that has any but `run` and where
 /// results go.
-pub fn adopt(
+pub fn adopt_command(
     session: &PointsSession,
-    common: &Common,
+    common: &CommonArgs,
     args: &RunArgs,
     words: &[OsString],
-) -> Result<(Common, RunArgs, Vec<OsString>), Failure> {
+) -> Result<(CommonArgs, RunArgs, Vec<OsString>), Failure> {
     let kept: Vec<OsString> = session.command.iter().map(OsString::from).collect();
     let is_alone = words.iter().skip(1).all(|word| word == "run");
     if !is_alone && args.points.sweep.is_none() && args.points.from.is_none() {
@@ -84,25 +87,25 @@ pub fn adopt(
     }
     let words = match is_alone {
         true => {
-            require_sandbox(session, &parsed(with_first_value(kept.clone())?)?)?;
+            require_sandbox(session, &parse_run_words(fill_first_value(kept.clone())?)?)?;
             kept
         }
         false => {
-            let (then, _) = parsed(with_first_value(kept)?)?;
+            let (then, _) = parse_run_words(fill_first_value(kept)?)?;
             let cpu = common.cpu.or(then.cpu).unwrap_or_default();
-            let all = with_choices(words, session.seed, cpu);
+            let all = add_random_choices(words, session.seed, cpu);
             all.into_iter().map(OsString::from).collect()
         }
     };
-    let (then, asked) = parsed(with_first_value(words.clone())?)?;
+    let (then, asked) = parse_run_words(fill_first_value(words.clone())?)?;
     let PointsArgs { sweep, from, .. } = asked.points;
     let points = PointsArgs { sweep, from, ..args.points.clone() };
-    let common = Common { json: common.json, ..then };
-    Ok((common, RunArgs { points, ..asked }, without_results(&words)))
+    let common = CommonArgs { json: common.json, ..then };
+    Ok((common, RunArgs { points, ..asked }, drop_result_options(&words)))
 }
 
 /// The first option of a command that takes code out of the sandbox, or runs another program on it.
-pub fn beyond_sandbox((common, args): &(Common, RunArgs)) -> Option<&'static str> {
+pub fn find_unsandboxed_option((common, args): &(CommonArgs, RunArgs)) -> Option<&'static str> {
     let source = &args.source;
     let given = [
         ("--executor", !common.offer().is_default()),
@@ -115,8 +118,8 @@ pub fn beyond_sandbox((common, args): &(Common, RunArgs)) -> Option<&'static str
 }
 
 /// Fails where the command of a file would do more than a file alone may decide.
-fn require_sandbox(session: &PointsSession, kept: &(Common, RunArgs)) -> Result<(), Failure> {
-    let Some(option) = beyond_sandbox(kept) else { return Ok(()) };
+fn require_sandbox(session: &PointsSession, kept: &(CommonArgs, RunArgs)) -> Result<(), Failure> {
+    let Some(option) = find_unsandboxed_option(kept) else { return Ok(()) };
     let command = shlex::try_join(session.command.iter().map(String::as_str)).unwrap_or_default();
     let text = format!("the file's command has {option}, whose code runs outside of the sandbox: {command}");
     let remedy = "if you trust it, give the whole command, and --resume FILE behind it";

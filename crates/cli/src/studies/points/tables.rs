@@ -1,31 +1,31 @@
 //! Points as text.
 
-use crate::args::with_unit;
-use crate::output::notes::Notes;
-use crate::output::page::{Page, note, print, table};
-use crate::output::words::{plural, quantity};
-use crate::output::{Failure, Output, WIDTH, wrapped};
+use crate::args::format_size;
+use crate::output::footnotes::Footnotes;
+use crate::output::page::{TextPage, new_table, print_note, print_table};
+use crate::output::report_words::{format_count, format_quantity};
+use crate::output::{Failure, Output, WIDTH, wrap_text};
 use cyclescope::caveat::Caveat;
-use cyclescope::result::versus::Verdict;
-use cyclescope::study::points::{Label, PointsStudy, Row};
+use cyclescope::result::variant_comparison::VariantVerdict;
+use cyclescope::study::points::{PointLabel, PointRow, PointsStudy};
 
 /// Characters of a name, and of the notes.
-const NAME: usize = 36;
-const NOTES: usize = 16;
+const NAME_WIDTH: usize = 36;
+const NOTES_WIDTH: usize = 16;
 /// Footnotes that are shown at most.
 const NOTES_MOST: usize = 20;
 
 /// Prints a row for each point, and how they were measured.
-pub fn points(study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
-    let rows: Vec<&Row> = study.rows().collect();
-    let mut page = Page::new(output);
+pub fn print_points(study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
+    let rows: Vec<&PointRow> = study.rows().collect();
+    let mut page = TextPage::new(output);
     let Some(first) = rows.first() else { return Ok(()) };
     let compared = rows.iter().any(|row| row.versus.is_some());
     let naming = match &first.point.label {
-        Label::Value { variable, .. } => variable.clone(),
-        Label::Name { .. } => "snippet".to_string(),
+        PointLabel::Value { variable, .. } => variable.clone(),
+        PointLabel::Name { .. } => "snippet".to_string(),
     };
-    let swept = matches!(first.point.label, Label::Value { .. });
+    let swept = matches!(first.point.label, PointLabel::Value { .. });
     let each = format!("/ {naming}");
     // Calls of short functions have two costs.
     let short = !compared && rows.iter().any(|row| row.throughput.is_some() && row.latency.is_some());
@@ -37,96 +37,96 @@ pub fn points(study: &PointsStudy, output: &mut Output) -> Result<(), Failure> {
         (false, false) => vec!["ns"],
     });
     heading.push("notes");
-    let mut lines = table(&heading);
+    let mut lines = new_table(&heading);
     let last = lines.column_mut(heading.len() - 1).expect("it has a heading");
     last.set_cell_alignment(comfy_table::CellAlignment::Left);
-    let mut notes = Notes::default();
+    let mut notes = Footnotes::default();
     for row in &rows {
-        let mut cells = vec![name(row)];
+        let mut cells = vec![point_name(row)];
         match short {
-            true => cells.extend(both(row)),
-            false => cells.push(cost(row)),
+            true => cells.extend(format_both_costs(row)),
+            false => cells.push(format_cost(row)),
         }
         match compared {
-            true => cells.extend(versus(row)),
+            true => cells.extend(versus_cells(row)),
             false => {
-                cells.extend(swept.then(|| a_unit(row)));
-                cells.push(row.time.and_then(|time| time.value).map_or("-".to_string(), digits));
+                cells.extend(swept.then(|| format_unit_cost(row)));
+                cells.push(row.time.and_then(|time| time.value).map_or("-".to_string(), format_digits));
             }
         }
-        cells.push(wrapped(&marks(row, &mut notes), NOTES).join("\n"));
+        cells.push(wrap_text(&footnote_marks(row, &mut notes), NOTES_WIDTH).join("\n"));
         lines.add_row(cells);
     }
-    let count = format!("{} of {}", rows.len(), plural(study.session().points as u64, "point"));
-    let title = subject(&rows).map_or(count.clone(), |subject| format!("{subject}, {count}"));
-    wrapped(&title, WIDTH).iter().try_for_each(|line| page.section(line))?;
-    print(&mut page, &lines)?;
-    notes.print(&mut page, NOTES_MOST, "--json and --csv keep them all")?;
-    note(&mut page, &how(study))
+    let count = format!("{} of {}", rows.len(), format_count(study.session().points as u64, "point"));
+    let title = common_subject(&rows).map_or(count.clone(), |subject| format!("{subject}, {count}"));
+    wrap_text(&title, WIDTH).iter().try_for_each(|line| page.begin_section(line))?;
+    print_table(&mut page, &lines)?;
+    notes.print_first(&mut page, NOTES_MOST, "--json and --csv keep them all")?;
+    print_note(&mut page, &describe_plan(study))
 }
 
 /// What is measured at all points alike, such as a function.
-pub fn subject<'a>(rows: &[&'a Row]) -> Option<&'a str> {
+pub fn common_subject<'a>(rows: &[&'a PointRow]) -> Option<&'a str> {
     let mut texts = rows.iter().filter_map(|row| row.snippet.as_deref());
     let first = texts.next()?;
     texts.all(|text| text == first).then_some(first)
 }
 
-fn name(row: &Row) -> String {
+fn point_name(row: &PointRow) -> String {
     match &row.point.label {
-        Label::Value { value, .. } => with_unit(*value),
-        Label::Name { name } => wrapped(name, NAME).join("\n"),
+        PointLabel::Value { value, .. } => format_size(*value),
+        PointLabel::Name { name } => wrap_text(name, NAME_WIDTH).join("\n"),
     }
 }
 
-fn cost(row: &Row) -> String {
-    match (row.number(), &row.text) {
-        (Some(cost), _) => quantity(cost),
+fn format_cost(row: &PointRow) -> String {
+    match (row.measured_cost(), &row.text) {
+        (Some(cost), _) => format_quantity(cost),
         (None, None) => "no number".to_string(),
         (None, Some(_)) => "failed".to_string(),
     }
 }
 
 /// Throughput and latency of a call; of one that is not short only that which was asked for.
-fn both(row: &Row) -> [String; 2] {
+fn format_both_costs(row: &PointRow) -> [String; 2] {
     if row.text.is_some() {
-        return [cost(row), String::new()];
+        return [format_cost(row), String::new()];
     }
     [&row.throughput, &row.latency].map(|cost| match cost {
-        Some(cost) if cost.value.is_some() => quantity(cost),
+        Some(cost) if cost.value.is_some() => format_quantity(cost),
         Some(_) => "no number".to_string(),
         None => "-".to_string(),
     })
 }
 
 /// The cost divided by the value of the variable.
-fn a_unit(row: &Row) -> String {
-    let Label::Value { value, .. } = row.point.label else { return String::new() };
-    let cost = row.number().and_then(|cost| cost.value).filter(|_| value > 0);
-    cost.map_or("-".to_string(), |cost| digits(cost / value as f64))
+fn format_unit_cost(row: &PointRow) -> String {
+    let PointLabel::Value { value, .. } = row.point.label else { return String::new() };
+    let cost = row.measured_cost().and_then(|cost| cost.value).filter(|_| value > 0);
+    cost.map_or("-".to_string(), |cost| format_digits(cost / value as f64))
 }
 
-fn versus(row: &Row) -> [String; 3] {
+fn versus_cells(row: &PointRow) -> [String; 3] {
     let Some(versus) = &row.versus else { return ["-"; 3].map(str::to_string) };
     let ratio = versus.ratio.value.map_or("-".to_string(), |ratio| format!("{ratio:.3}"));
     let verdict = match versus.verdict {
-        Verdict::Slower => "slower",
-        Verdict::Faster => "faster",
-        Verdict::Same => "same",
-        Verdict::Unclear => "unclear",
+        VariantVerdict::Slower => "slower",
+        VariantVerdict::Faster => "faster",
+        VariantVerdict::Same => "same",
+        VariantVerdict::Unclear => "unclear",
     };
-    [quantity(&versus.cost), ratio, verdict.to_string()]
+    [format_quantity(&versus.cost), ratio, verdict.to_string()]
 }
 
 /// A number with four digits that count, as far as six decimals hold them.
-fn digits(number: f64) -> String {
+fn format_digits(number: f64) -> String {
     let first = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
     let decimals = (3.0 - first).clamp(0.0, 6.0) as usize;
     format!("{number:.decimals$}")
 }
 
 /// The marks of a row's footnotes: why there is no result, or its caveats, each with what helps.
-fn marks(row: &Row, notes: &mut Notes) -> String {
+fn footnote_marks(row: &PointRow, notes: &mut Footnotes) -> String {
     let advice = |caveat: &Caveat| {
         let code = serde_json::to_value(caveat.code).expect("codes are strings");
         let code = code.as_str().unwrap_or_default().to_string();
@@ -137,13 +137,13 @@ fn marks(row: &Row, notes: &mut Notes) -> String {
         Some(remedy) => format!("{text}; help: {remedy}"),
         None => text.clone(),
     }));
-    notes.marks(texts.iter().map(String::as_str))
+    notes.add_marks(texts.iter().map(String::as_str))
 }
 
 /// How all points were measured.
-fn how(study: &PointsStudy) -> String {
+fn describe_plan(study: &PointsStudy) -> String {
     let Some(run) = study.runs().next() else { return String::new() };
-    let plan = run.how();
+    let plan = run.measurement_plan();
     let percent = (1e6 * plan.confidence).round() / 1e4;
     format!(
         "{percent} % intervals; clock {}, CPU {}, seed {}; each measured twice, in two passes of random order, so that no drift \
@@ -161,9 +161,6 @@ mod tests {
     #[test]
     fn numbers_have_four_digits() {
         let numbers = [0.0, 0.03125, 0.25, 9.9999, 254.13, 25836.7, -0.0000012];
-        assert_eq!(
-            numbers.map(digits),
-            ["0.000", "0.03125", "0.2500", "10.000", "254.1", "25837", "-0.000001"]
-        );
+        assert_eq!(numbers.map(format_digits), ["0.000", "0.03125", "0.2500", "10.000", "254.1", "25837", "-0.000001"]);
     }
 }

@@ -1,134 +1,133 @@
 //! A result as text, in lines of at most 80 characters.
 
-use crate::output::terminal::harmless;
-use crate::output::{Failure, Output, WIDTH, wrapped};
-use cyclescope::executor::Offer;
-use cyclescope::measure::{Count, Counted, Counts};
-use cyclescope::record::{Quantity, RunRecord, Serialized, Trained};
-use cyclescope::result::versus::{Ratio, Verdict, Versus};
+use crate::output::terminal::escape_controls;
+use crate::output::{Failure, Output, WIDTH, wrap_text};
+use cyclescope::executor::ExecutorOffer;
+use cyclescope::measure::{RawReading, RawReadings, ReadingKind};
+use cyclescope::record::{Quantity, RunRecord, SerializedBy, TrainingRecord};
+use cyclescope::result::variant_comparison::{CostRatio, VariantComparison, VariantVerdict};
 
 /// Characters of a snippet that are shown.
-const SNIPPET: usize = 4 * WIDTH;
+const SNIPPET_WIDTH: usize = 4 * WIDTH;
 
 /// Prints a result.
-pub fn report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
-    for line in wrapped(&shortened(&harmless(&record.snippet)), WIDTH) {
-        output.line(line)?;
+pub fn print_report(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+    for line in wrap_text(&shorten_snippet(&escape_controls(&record.snippet)), WIDTH) {
+        output.write_line(line)?;
     }
-    output.line("")?;
-    output.line(format!("  {}", headline(record, output)))?;
+    output.write_line("")?;
+    output.write_line(format!("  {}", format_headline(record, output)))?;
     for mode in &record.modes {
         let share = format!("{:.0} % of the layouts", 100.0 * mode.share);
-        output.line(format!("    {:<28} {share}", plus_minus(&mode.cost, "core cycles")))?;
+        output.write_line(format!("    {:<28} {share}", format_interval(&mode.cost, "core cycles")))?;
     }
-    named_costs(record, output)?;
+    print_named_costs(record, output)?;
     if let Some(versus) = &record.versus {
-        compared(record, versus, output)?;
+        print_versus(record, versus, output)?;
     }
-    output.line("")?;
-    for text in details(record) {
-        for line in wrapped(&text, WIDTH - 2) {
-            output.line(format!("  {}", output.faint(&line)))?;
+    output.write_line("")?;
+    for text in detail_lines(record) {
+        for line in wrap_text(&text, WIDTH - 2) {
+            output.write_line(format!("  {}", output.faint(&line)))?;
         }
     }
     for caveat in &record.caveats {
         let code = serde_json::to_value(caveat.code).expect("codes are strings");
         let code = format!("{}:", code.as_str().unwrap_or_default());
-        for (index, line) in wrapped(&format!("{code} {}", caveat.text), WIDTH - 4).iter().enumerate() {
+        for (index, line) in wrap_text(&format!("{code} {}", caveat.text), WIDTH - 4).iter().enumerate() {
             let indent = if index == 0 { "  " } else { "    " };
-            output.line(format!("{indent}{}", line.replacen(&code, &output.yellow(&code), 1)))?;
+            output.write_line(format!("{indent}{}", line.replacen(&code, &output.yellow(&code), 1)))?;
         }
         if let Some(advice) = caveat.code.advice() {
-            for line in wrapped(&format!("try: {advice}"), WIDTH - 4) {
-                output.line(format!("    {}", output.faint(&line)))?;
+            for line in wrap_text(&format!("try: {advice}"), WIDTH - 4) {
+                output.write_line(format!("    {}", output.faint(&line)))?;
             }
         }
     }
-    record.counts.as_ref().map_or(Ok(()), |counts| readings(counts, output))
+    record.counts.as_ref().map_or(Ok(()), |counts| print_readings(counts, output))
 }
 
 /// The costs of a function's call where calls overlap and where they do not, if both were measured.
-fn named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
+fn print_named_costs(record: &RunRecord, output: &mut Output) -> Result<(), Failure> {
     let (Some(throughput), Some(latency)) = (&record.throughput, &record.latency) else { return Ok(()) };
     let costs = [
         ("throughput", throughput, "calls overlap"),
-        ("latency", latency, waits(record.latency_by.unwrap_or(Serialized::Fence))),
+        ("latency", latency, describe_wait(record.latency_by.unwrap_or(SerializedBy::Fence))),
     ];
-    output.line("")?;
+    output.write_line("")?;
     costs.into_iter().try_for_each(|(name, cost, meaning)| {
         let cost = match cost.value {
-            Some(_) => plus_minus(cost, "core cycles"),
+            Some(_) => format_interval(cost, "core cycles"),
             None => "no number".to_string(),
         };
-        output.line(format!("  {name:<11}{cost:<30} {}", output.faint(meaning)))
+        output.write_line(format!("  {name:<11}{cost:<30} {}", output.faint(meaning)))
     })
 }
 
 /// Whether the latency, by a result, is certainly below the throughput: then the result is known before a call's work is done.
-fn result_is_early(record: &RunRecord) -> bool {
-    let by_result = record.latency_by.is_some_and(|by| by != Serialized::Fence);
-    let ends =
-        record.latency.and_then(|latency| latency.high).zip(record.throughput.and_then(|cost| cost.low));
+fn is_result_early(record: &RunRecord) -> bool {
+    let by_result = record.latency_by.is_some_and(|by| by != SerializedBy::Fence);
+    let ends = record.latency.and_then(|latency| latency.high).zip(record.throughput.and_then(|cost| cost.low));
     by_result && ends.is_some_and(|(latency, throughput)| latency < throughput)
 }
 
 /// What a call waits for whose latency is measured.
-fn waits(serialized: Serialized) -> &'static str {
+fn describe_wait(serialized: SerializedBy) -> &'static str {
     match serialized {
-        Serialized::Result => "each waits for the last one's RAX",
-        Serialized::FloatResult => "each waits for the last one's XMM0",
-        Serialized::Fence => "each begins when the last has ended",
+        SerializedBy::Result => "each waits for the last one's RAX",
+        SerializedBy::FloatResult => "each waits for the last one's XMM0",
+        SerializedBy::Fence => "each begins when the last has ended",
     }
 }
 
 /// The other variant, the difference, and the verdict.
-fn compared(record: &RunRecord, versus: &Versus, output: &mut Output) -> Result<(), Failure> {
-    output.line("")?;
-    output.line("versus")?;
-    for line in wrapped(&shortened(&harmless(&versus.snippet)), WIDTH) {
-        output.line(line)?;
+fn print_versus(record: &RunRecord, versus: &VariantComparison, output: &mut Output) -> Result<(), Failure> {
+    output.write_line("")?;
+    output.write_line("versus")?;
+    for line in wrap_text(&shorten_snippet(&escape_controls(&versus.snippet)), WIDTH) {
+        output.write_line(line)?;
     }
-    output.line("")?;
+    output.write_line("")?;
     let cost = match versus.cost.value {
-        Some(_) => output.bold(&plus_minus(&versus.cost, "core cycles")),
+        Some(_) => output.bold(&format_interval(&versus.cost, "core cycles")),
         None => output.bold("no number: see below"),
     };
-    output.line(format!("  {cost}"))?;
+    output.write_line(format!("  {cost}"))?;
     let Some(difference) = versus.difference.value else { return Ok(()) };
     let sign = if difference < 0.0 { "" } else { "+" };
-    let mut text = format!("difference {sign}{}", plus_minus(&versus.difference, "core cycles"));
-    if let Ratio { value: Some(value), low: Some(low), high: Some(high) } = versus.ratio {
+    let mut text = format!("difference {sign}{}", format_interval(&versus.difference, "core cycles"));
+    if let CostRatio { value: Some(value), low: Some(low), high: Some(high) } = versus.ratio {
         text.push_str(&format!(", ratio {value:.4} ({low:.4} to {high:.4})"));
     }
-    for line in wrapped(&text, WIDTH - 2) {
-        output.line(format!("  {line}"))?;
+    for line in wrap_text(&text, WIDTH - 2) {
+        output.write_line(format!("  {line}"))?;
     }
     let share = record.cost.value.map_or(f64::NAN, |cost| 100.0 * (difference / cost).abs());
     let verdict = match versus.verdict {
-        Verdict::Slower => format!("the other is slower, by {share:.2} %"),
-        Verdict::Faster => format!("the other is faster, by {share:.2} %"),
-        Verdict::Same => "the two cost the same, within 2 %".to_string(),
-        Verdict::Unclear => {
+        VariantVerdict::Slower => format!("the other is slower, by {share:.2} %"),
+        VariantVerdict::Faster => format!("the other is faster, by {share:.2} %"),
+        VariantVerdict::Same => "the two cost the same, within 2 %".to_string(),
+        VariantVerdict::Unclear => {
             "unclear: the interval contains 0 and is wide; give more time with --budget".to_string()
         }
     };
-    output.line(format!("  {}", output.bold(&verdict)))
+    output.write_line(format!("  {}", output.bold(&verdict)))
 }
 
 /// The readings of a layout, a line a round, in the order in which they were taken.
-fn readings(counts: &Counts, output: &mut Output) -> Result<(), Failure> {
+fn print_readings(counts: &RawReadings, output: &mut Output) -> Result<(), Failure> {
     const COLUMN: usize = 8;
     let unit = serde_json::to_value(counts.unit).expect("units are strings");
     let unit = unit.as_str().unwrap_or_default().replace('_', " ").replace("tsc", "TSC");
-    output.line("")?;
-    output.line(format!("  Readings in {unit}, in their order, each with its own overhead"))?;
+    output.write_line("")?;
+    output.write_line(format!("  Readings in {unit}, in their order, each with its own overhead"))?;
     let round = |number: usize| counts.readings.iter().filter(move |reading| reading.round == number);
-    let heading = |reading: &Count| match (reading.what, reading.copies) {
+    let heading = |reading: &RawReading| match (reading.what, reading.copies) {
         (_, Some(copies)) => ["copies".to_string(), copies.to_string()],
-        (Counted::ImulShort, _) => ["imul", "short"].map(str::to_string),
-        (Counted::ImulLong, _) => ["imul", "long"].map(str::to_string),
-        (Counted::AddShort, _) => ["add", "short"].map(str::to_string),
-        (Counted::AddLong, _) => ["add", "long"].map(str::to_string),
+        (ReadingKind::ImulShort, _) => ["imul", "short"].map(str::to_string),
+        (ReadingKind::ImulLong, _) => ["imul", "long"].map(str::to_string),
+        (ReadingKind::AddShort, _) => ["add", "short"].map(str::to_string),
+        (ReadingKind::AddLong, _) => ["add", "long"].map(str::to_string),
         _ => ["add", "width"].map(str::to_string),
     };
     let row = |name: &str, cells: &mut dyn Iterator<Item = String>| {
@@ -140,30 +139,30 @@ fn readings(counts: &Counts, output: &mut Output) -> Result<(), Failure> {
         // Placements have an order of their own.
         for (line, name) in ["round", ""].into_iter().enumerate().filter(|_| headings != own) {
             let mut cells = own.iter().map(|heading| heading[line].clone());
-            output.line(output.faint(row(name, &mut cells).trim_end()))?;
+            output.write_line(output.faint(row(name, &mut cells).trim_end()))?;
         }
         headings = own;
         let first = round(number).all(|reading| reading.first);
         let name = if first { format!("{number}*") } else { number.to_string() };
-        let value = |reading: &Count| reading.value.map_or("-".to_string(), |value| value.to_string());
-        output.line(row(&name, &mut round(number).map(value)))?;
+        let value = |reading: &RawReading| reading.value.map_or("-".to_string(), |value| value.to_string());
+        output.write_line(row(&name, &mut round(number).map(value)))?;
     }
-    output.line(output.faint("  * the first run of each program at its address"))
+    output.write_line(output.faint("  * the first run of each program at its address"))
 }
 
 /// The start of a snippet that is too long to be shown as a whole.
-fn shortened(snippet: &str) -> String {
-    if snippet.chars().count() <= SNIPPET {
+fn shorten_snippet(snippet: &str) -> String {
+    if snippet.chars().count() <= SNIPPET_WIDTH {
         return snippet.to_string();
     }
-    let start: String = snippet.chars().take(SNIPPET - 10).collect();
+    let start: String = snippet.chars().take(SNIPPET_WIDTH - 10).collect();
     format!("{start} [...]")
 }
 
 /// `3.000 ± 0.002 core cycles   2.300 TSC ticks   1.000 ns`
-fn headline(record: &RunRecord, output: &Output) -> String {
+fn format_headline(record: &RunRecord, output: &Output) -> String {
     let mut text = match record.cost.value {
-        Some(_) => output.bold(&plus_minus(&record.cost, "core cycles")),
+        Some(_) => output.bold(&format_interval(&record.cost, "core cycles")),
         None => output.bold("no number: see below"),
     };
     for (quantity, unit) in [(&record.ticks, "TSC ticks"), (&record.time, "ns")] {
@@ -175,7 +174,7 @@ fn headline(record: &RunRecord, output: &Output) -> String {
 }
 
 /// A value with as many digits as its interval supports.
-fn plus_minus(quantity: &Quantity, unit: &str) -> String {
+fn format_interval(quantity: &Quantity, unit: &str) -> String {
     let (Some(value), Some(low), Some(high)) = (quantity.value, quantity.low, quantity.high) else {
         return "no interval".to_string();
     };
@@ -187,34 +186,34 @@ fn plus_minus(quantity: &Quantity, unit: &str) -> String {
 }
 
 /// What the cost of a function says, where it is the only one.
-fn meaning(record: &RunRecord) -> Option<String> {
+fn describe_meaning(record: &RunRecord) -> Option<String> {
     match (record.serialized, record.throughput.as_ref().and(record.latency.as_ref())) {
         (_, Some(_)) => None,
-        (None, None) => Some(
-            "calls overlap where the core can (throughput); --serialize measures the latency".to_string(),
-        ),
-        (Some(serialized), None) => Some(format!("of calls, {} (latency)", waits(serialized))),
+        (None, None) => {
+            Some("calls overlap where the core can (throughput); --serialize measures the latency".to_string())
+        }
+        (Some(serialized), None) => Some(format!("of calls, {} (latency)", describe_wait(serialized))),
     }
 }
 
-fn details(record: &RunRecord) -> Vec<String> {
+fn detail_lines(record: &RunRecord) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(call) = &record.empty_call {
-        let call = plus_minus(call, "core cycles");
-        lines.extend(meaning(record));
+        let call = format_interval(call, "core cycles");
+        lines.extend(describe_meaning(record));
         lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
             (None, false) => format!("the cost of calling an empty function, {call}, is excluded"),
             (None, true) => format!(
                 "the cost of calling an empty function, {call}, is excluded: the function may take no more than that"
             ),
             (Some(setup), small) => {
-                let setup = harmless(setup);
+                let setup = escape_controls(setup);
                 let same = if small { ": beside that the function's own may be nothing" } else { "" };
                 format!("the cost of {setup} and a call of an empty function, {call}, is excluded{same}")
             }
         });
     }
-    if result_is_early(record) {
+    if is_result_early(record) {
         lines.push(
             "the latency is below the throughput: what was waited for does not depend on the argument, or is known long before \
              the call ends; --serialize fence measures until its end"
@@ -229,8 +228,8 @@ fn details(record: &RunRecord) -> Vec<String> {
         Some(count) => lines.push(format!("the function stood at {count} addresses")),
         None => {}
     }
-    if let Some(Trained { calls, untrained }) = &record.trained {
-        let untrained = plus_minus(untrained, "core cycles");
+    if let Some(TrainingRecord { calls, untrained }) = &record.trained {
+        let untrained = format_interval(untrained, "core cycles");
         lines.push(format!(
             "after up to {calls} calls, which lower the cost: branch predictors learn slowly, or the function keeps \
              something; after some thousand a call takes {untrained}"
@@ -256,20 +255,19 @@ fn details(record: &RunRecord) -> Vec<String> {
             4 * record.unroll
         ));
     }
-    let offer = Offer::named(&record.executor).filter(|offer| !offer.is_default());
+    let offer = ExecutorOffer::find_by_name(&record.executor).filter(|offer| !offer.is_default());
     let ring = offer.map_or(String::new(), |offer| format!("in {}, ", offer.place));
     lines.push(format!("{ring}CPU {}, {}, seed {}", record.cpu, record.cpu_model, record.seed));
     if let Some(ruler) = &record.ruler {
-        let clock = ruler.core_mhz.map_or(String::new(), |[low, mean, high]| {
-            format!("; core clock {mean:.0} MHz ({low:.0} to {high:.0})")
-        });
+        let clock = ruler
+            .core_mhz
+            .map_or(String::new(), |[low, mean, high]| format!("; core clock {mean:.0} MHz ({low:.0} to {high:.0})"));
         let link = ruler.add_link.value.unwrap_or(f64::NAN);
         lines.push(format!("ruler: an add takes {link:.3} cycles{clock}"));
     }
     if let Some(aperf) = &record.aperf {
         let clock = aperf.core_mhz.map_or(String::new(), |mhz| format!("; core clock {mhz:.0} MHz"));
-        let ruler =
-            aperf.ruler_cycles_per_tick.map_or(String::new(), |ratio| format!(", by the ruler {ratio:.4}"));
+        let ruler = aperf.ruler_cycles_per_tick.map_or(String::new(), |ratio| format!(", by the ruler {ratio:.4}"));
         lines.push(format!("APERF: {:.4} cycles a TSC tick{ruler}{clock}", aperf.cycles_per_tick));
     }
     if !record.changed.is_empty() {

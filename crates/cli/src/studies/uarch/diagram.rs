@@ -1,24 +1,24 @@
 //! The core as boxes: front end, what holds instructions, and memory, each with its numbers; where there is none, the
 //! verdict.
 
-use super::record::{CoreRecord, Part};
-use cyclescope::plot::{Arrow, Block, Diagram, Entry};
+use super::record::{CorePart, UarchLine};
+use cyclescope::plot::{Arrow, BoxLine, Diagram, DiagramBox};
 
 /// A box, and what is in it.
-struct Room {
+struct DiagramRoom {
     name: &'static str,
     /// Its row from the top.
     row: usize,
     /// The tests whose numbers are in it.
     tests: &'static [&'static str],
     /// The part whose other numbers are in it too.
-    rest: Option<Part>,
+    rest: Option<CorePart>,
 }
 
 /// The boxes, row by row.
-const ROOMS: [Room; 14] = [
-    Room { name: "Front end", row: 0, tests: &[], rest: Some(Part::FrontEnd) },
-    Room {
+const DIAGRAM_ROOMS: [DiagramRoom; 14] = [
+    DiagramRoom { name: "Front end", row: 0, tests: &[], rest: Some(CorePart::FrontEnd) },
+    DiagramRoom {
         name: "Instructions a cycle",
         row: 0,
         tests: &[
@@ -32,13 +32,13 @@ const ROOMS: [Room; 14] = [
         ],
         rest: None,
     },
-    Room {
+    DiagramRoom {
         name: "In flight",
         row: 1,
         tests: &["rob", "branches_in_flight", "taken_branches_in_flight"],
-        rest: Some(Part::Window),
+        rest: Some(CorePart::Window),
     },
-    Room {
+    DiagramRoom {
         name: "Registers",
         row: 2,
         tests: &[
@@ -53,13 +53,13 @@ const ROOMS: [Room; 14] = [
         ],
         rest: None,
     },
-    Room {
+    DiagramRoom {
         name: "Schedulers",
         row: 2,
         tests: &["integer_scheduler", "load_scheduler", "vector_scheduler", "shared_schedulers"],
         rest: None,
     },
-    Room {
+    DiagramRoom {
         name: "Loads and stores",
         row: 2,
         tests: &[
@@ -71,15 +71,15 @@ const ROOMS: [Room; 14] = [
         ],
         rest: None,
     },
-    Room { name: "Caches and translation", row: 3, tests: &[], rest: Some(Part::Memory) },
-    Room {
+    DiagramRoom { name: "Caches and translation", row: 3, tests: &[], rest: Some(CorePart::Memory) },
+    DiagramRoom {
         name: "Loads and stores a cycle",
         row: 3,
         tests: &["load_rate", "cache_banks", "store_rate", "copy_rate", "daxpy"],
         rest: None,
     },
-    Room { name: "Latency of loads", row: 3, tests: &["load_latency", "strided_load"], rest: None },
-    Room {
+    DiagramRoom { name: "Latency of loads", row: 3, tests: &["load_latency", "strided_load"], rest: None },
+    DiagramRoom {
         name: "Loads behind stores",
         row: 3,
         tests: &[
@@ -92,24 +92,24 @@ const ROOMS: [Room; 14] = [
         ],
         rest: None,
     },
-    Room {
+    DiagramRoom {
         name: "Bytes a cycle",
         row: 3,
         tests: &["read_bandwidth", "write_bandwidth", "copy_bandwidth", "nt_write_bandwidth"],
         rest: None,
     },
-    Room { name: "Execution", row: 4, tests: &[], rest: Some(Part::Execution) },
-    Room {
+    DiagramRoom { name: "Execution", row: 4, tests: &[], rest: Some(CorePart::Execution) },
+    DiagramRoom {
         name: "Moves and zeros",
         row: 4,
         tests: &["rename_rate", "eliminated", "move_elimination", "copies_in_flight", "dependency_breaking"],
         rest: None,
     },
-    Room { name: "From unit to unit", row: 4, tests: &["bypass_delay", "mixed_throughput"], rest: None },
+    DiagramRoom { name: "From unit to unit", row: 4, tests: &["bypass_delay", "mixed_throughput"], rest: None },
 ];
 
 /// The way of an instruction, and that of its data.
-const ARROWS: [Arrow; 5] = [
+const DIAGRAM_ARROWS: [Arrow; 5] = [
     Arrow { from: (0, 0), to: 0 },
     Arrow { from: (1, 0), to: 0 },
     Arrow { from: (1, 0), to: 1 },
@@ -118,37 +118,38 @@ const ARROWS: [Arrow; 5] = [
 ];
 
 /// The picture of these numbers on a machine.
-pub fn diagram(records: &[CoreRecord], machine: &str) -> Diagram {
-    let mut rows: Vec<Vec<Block>> = Vec::new();
-    for room in &ROOMS {
+pub fn draw_core(records: &[UarchLine], machine: &str) -> Diagram {
+    let mut rows: Vec<Vec<DiagramBox>> = Vec::new();
+    for room in &DIAGRAM_ROOMS {
         rows.resize_with(rows.len().max(room.row + 1), Vec::new);
-        let mut entries: Vec<Entry> = records.iter().filter(|record| room.holds(record)).map(entry).collect();
+        let mut entries: Vec<BoxLine> =
+            records.iter().filter(|record| room.holds_record(record)).map(new_entry).collect();
         if entries.is_empty() {
             let name = "not measured".to_string();
-            entries.push(Entry { name, figure: String::new(), faint: true });
+            entries.push(BoxLine { name, figure: String::new(), faint: true });
         }
-        rows[room.row].push(Block { name: room.name.to_string(), entries });
+        rows[room.row].push(DiagramBox { name: room.name.to_string(), entries });
     }
     let title = "What this core holds and does".to_string();
     Diagram {
         title,
         note: format!("{machine}; numbers without a unit are entries"),
         rows,
-        arrows: ARROWS.to_vec(),
+        arrows: DIAGRAM_ARROWS.to_vec(),
     }
 }
 
-impl Room {
-    fn holds(&self, record: &CoreRecord) -> bool {
-        let named = |room: &Room| room.tests.contains(&record.test.as_str());
-        named(self) || self.rest == Some(record.part) && !ROOMS.iter().any(named)
+impl DiagramRoom {
+    fn holds_record(&self, record: &UarchLine) -> bool {
+        let named = |room: &DiagramRoom| room.tests.contains(&record.test.as_str());
+        named(self) || self.rest == Some(record.part) && !DIAGRAM_ROOMS.iter().any(named)
     }
 }
 
-fn entry(record: &CoreRecord) -> Entry {
-    let number = record.value.short().filter(|_| record.is_found());
-    Entry {
-        name: record.label(),
+fn new_entry(record: &UarchLine) -> BoxLine {
+    let number = record.value.format_short().filter(|_| record.is_found());
+    BoxLine {
+        name: record.describe_name(),
         faint: number.is_none(),
         figure: number.unwrap_or_else(|| record.verdict.clone()),
     }
@@ -156,17 +157,17 @@ fn entry(record: &CoreRecord) -> Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::simulated_lines;
     use super::*;
 
     fn drawn() -> Diagram {
-        diagram(&CoreRecord::all(&made_up::lines()), "a machine")
+        draw_core(&UarchLine::from_lines(&simulated_lines::simulated_lines()), "a machine")
     }
 
     #[test]
     fn each_number_is_in_the_box_of_its_test_or_of_its_part() {
         let drawn = drawn();
-        let lines = |block: &Block| block.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
+        let lines = |block: &DiagramBox| block.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>();
         let blocks: Vec<(&str, String)> =
             drawn.rows.iter().flatten().map(|block| (block.name.as_str(), lines(block).join(", "))).collect();
         let expected = [
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn only_what_was_found_has_a_number() {
-        let entries: Vec<Entry> = drawn().rows.concat().into_iter().flat_map(|block| block.entries).collect();
+        let entries: Vec<BoxLine> = drawn().rows.concat().into_iter().flat_map(|block| block.entries).collect();
         let measured = entries.iter().filter(|entry| entry.name != "not measured");
         let figures: Vec<(&str, bool)> = measured.map(|entry| (entry.figure.as_str(), entry.faint)).collect();
         let all = [
@@ -207,12 +208,11 @@ mod tests {
     #[test]
     fn arrows_are_between_boxes_and_boxes_are_of_tests_that_there_are() {
         let rows = drawn().rows;
-        for Arrow { from: (row, place), to } in ARROWS {
+        for Arrow { from: (row, place), to } in DIAGRAM_ARROWS {
             assert!(rows[row].get(place).is_some() && rows[row + 1].get(to).is_some());
         }
-        let tests =
-            cyclescope::study::named("uarch").and_then(|study| study.plain).expect("a study").subjects;
-        for test in ROOMS.iter().flat_map(|room| room.tests) {
+        let tests = cyclescope::study::find_study("uarch").and_then(|study| study.generic).expect("a study").subjects;
+        for test in DIAGRAM_ROOMS.iter().flat_map(|room| room.tests) {
             assert!(tests.iter().any(|(name, _)| name == test), "{test}");
         }
     }

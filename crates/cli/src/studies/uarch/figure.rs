@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A number with its interval. A part that is not known is empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct CoreFigure {
     /// The number.
     pub value: Option<f64>,
     /// Lower end of the interval.
@@ -19,16 +19,16 @@ pub struct Figure {
 
 /// A unit that numbers are written in, and how much of the record's unit it is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scale {
+pub struct FigureScale {
     /// Its name.
     pub name: String,
     size: f64,
 }
 
-impl Scale {
+impl FigureScale {
     /// The scale in which a number of this unit and size is read best.
-    pub fn of(unit: &str, number: f64) -> Scale {
-        let named = |name: &str, size: f64| Scale { name: name.to_string(), size };
+    pub fn for_number(unit: &str, number: f64) -> FigureScale {
+        let named = |name: &str, size: f64| FigureScale { name: name.to_string(), size };
         match unit {
             "bytes" if number.abs() >= 1_048_576.0 => named("MiB", 1_048_576.0),
             "bytes" if number.abs() >= 1024.0 => named("KiB", 1024.0),
@@ -40,7 +40,7 @@ impl Scale {
     }
 
     /// A number in this scale: all digits of a whole one, else two behind the point at most.
-    pub fn write(&self, number: f64) -> String {
+    pub fn format_number(&self, number: f64) -> String {
         // Things are counted, and half of one is an error of reading.
         let number = if self.name == "entries" { number.round() } else { number / self.size };
         match number.abs() {
@@ -52,31 +52,31 @@ impl Scale {
     }
 }
 
-impl Figure {
+impl CoreFigure {
     /// The scale in which it is read best.
-    pub fn scale(&self) -> Scale {
-        Scale::of(&self.unit, self.value.unwrap_or_default())
+    pub fn best_scale(&self) -> FigureScale {
+        FigureScale::for_number(&self.unit, self.value.unwrap_or_default())
     }
 
     /// The number with its unit; none where it is not known.
-    pub fn text(&self) -> Option<String> {
-        let scale = self.scale();
-        self.value.map(|value| format!("{} {}", scale.write(value), scale.name))
+    pub fn format_with_unit(&self) -> Option<String> {
+        let scale = self.best_scale();
+        self.value.map(|value| format!("{} {}", scale.format_number(value), scale.name))
     }
 
     /// The number in few words, with its unit where that is not entries; none where it is not known.
-    pub fn short(&self) -> Option<String> {
-        self.text().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
+    pub fn format_short(&self) -> Option<String> {
+        self.format_with_unit().map(|text| text.replace(" entries", "").replace(" core cycles", " cycles"))
     }
 
     /// The ends of the interval in a scale; none where both are written alike, or an end is not known.
-    pub fn interval(&self, scale: &Scale) -> Option<String> {
-        let (low, high) = (scale.write(self.low?), scale.write(self.high?));
+    pub fn format_interval(&self, scale: &FigureScale) -> Option<String> {
+        let (low, high) = (scale.format_number(self.low?), scale.format_number(self.high?));
         (low != high).then(|| format!("{low} to {high}"))
     }
 
     /// Whether a number is in the interval; without one, whether it is the same.
-    pub fn holds(&self, number: f64) -> bool {
+    pub fn contains(&self, number: f64) -> bool {
         let Some(value) = self.value else { return false };
         let (low, high) = (self.low.unwrap_or(value), self.high.unwrap_or(value));
         low.min(value) <= number && number <= high.max(value)
@@ -87,17 +87,17 @@ impl Figure {
 mod tests {
     use super::*;
 
-    fn figure(value: f64, low: f64, high: f64, unit: &str) -> Figure {
-        Figure { value: Some(value), low: Some(low), high: Some(high), unit: unit.to_string() }
+    fn figure(value: f64, low: f64, high: f64, unit: &str) -> CoreFigure {
+        CoreFigure { value: Some(value), low: Some(low), high: Some(high), unit: unit.to_string() }
     }
 
     #[test]
     fn numbers_have_the_unit_in_which_they_are_read() {
-        let text = |value: f64, unit: &str| figure(value, value, value, unit).text().unwrap();
+        let text = |value: f64, unit: &str| figure(value, value, value, unit).format_with_unit().unwrap();
         assert_eq!(text(498.0, "count"), "498 entries");
         assert_eq!(text(442.9, "count"), "443 entries");
         assert_eq!(text(49152.0, "bytes"), "48 KiB");
-        let short = |unit: &str| figure(512.0, 512.0, 512.0, unit).short().unwrap();
+        let short = |unit: &str| figure(512.0, 512.0, 512.0, unit).format_short().unwrap();
         assert_eq!((short("count"), short("core_cycles")), ("512".to_string(), "512 cycles".to_string()));
         assert_eq!(text(1310720.0, "bytes"), "1.25 MiB");
         assert_eq!(text(960.0, "bytes"), "960 bytes");
@@ -111,11 +111,11 @@ mod tests {
     #[test]
     fn an_interval_is_in_the_units_of_its_number() {
         let l2 = figure(1_048_576.0, 1_015_808.0, 1_081_344.0, "bytes");
-        assert_eq!(l2.interval(&l2.scale()).as_deref(), Some("0.97 to 1.03"));
+        assert_eq!(l2.format_interval(&l2.best_scale()).as_deref(), Some("0.97 to 1.03"));
         let sharp = figure(192.0, 192.0, 192.0, "count");
-        assert_eq!(sharp.interval(&sharp.scale()), None);
-        assert!(sharp.holds(192.0) && !sharp.holds(193.0) && l2.holds(1_048_576.0));
-        let refused = Figure { value: None, low: None, high: None, unit: "count".to_string() };
-        assert_eq!((refused.text(), refused.holds(0.0)), (None, false));
+        assert_eq!(sharp.format_interval(&sharp.best_scale()), None);
+        assert!(sharp.contains(192.0) && !sharp.contains(193.0) && l2.contains(1_048_576.0));
+        let refused = CoreFigure { value: None, low: None, high: None, unit: "count".to_string() };
+        assert_eq!((refused.format_with_unit(), refused.contains(0.0)), (None, false));
     }
 }

@@ -2,19 +2,20 @@
 
 mod diagram;
 mod figure;
-#[cfg(test)]
-mod made_up;
-mod matrix;
+mod pair_matrix;
 mod plots;
 mod record;
 mod sheet;
+#[cfg(test)]
+mod simulated_lines;
 
-use crate::studies::look::Look;
-pub use figure::{Figure, Scale};
-pub use record::CoreRecord;
+use crate::studies::line_view::LineView;
+pub use figure::{CoreFigure, FigureScale};
+pub use record::UarchLine;
 
 #[cfg(test)]
-pub use made_up::line;
+pub use simulated_lines::simulated_line;
 
 /// What its lines look like.
-pub const LOOK: Look = Look { study: record::KIND, text: sheet::print, pictures: plots::pictures };
+pub const UARCH_VIEW: LineView =
+    LineView { study: record::UARCH_KIND, text: sheet::print_sheet, pictures: plots::draw_pictures };

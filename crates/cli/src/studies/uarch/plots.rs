@@ -4,40 +4,39 @@
 //! What was found is a line through the picture: across the overlaps where the number ends them, and as a staircase over
 //! the costs, whose treads are levels and whose rises are between the sizes at which one ends and the next begins.
 
-use super::diagram::diagram;
-use super::matrix::Matrix;
-use super::record::{CoreRecord, Filler, KIND, Walk};
+use super::diagram::draw_core;
+use super::pair_matrix::PairMatrix;
+use super::record::{FillerCurve, UARCH_KIND, UarchLine, WalkCurve};
 use crate::output::report::{Drawing, Picture};
-use cyclescope::plot::{Axis, Chart, Point, Scale, Series, Style};
+use cyclescope::plot::{Axis, AxisScale, Chart, ChartPoint, Series, SeriesStyle};
 use serde_json::Value;
 
 /// All of them.
-pub fn pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
-    let records = CoreRecord::all(lines);
-    let charts = records.iter().flat_map(|record| charts(record, machine));
-    let mut all: Vec<Picture> =
-        charts.map(|(name, chart)| Picture::new(name, Drawing::Chart(chart))).collect();
+pub fn draw_pictures(lines: &[Value], machine: &str) -> Vec<Picture> {
+    let records = UarchLine::from_lines(lines);
+    let charts = records.iter().flat_map(|record| record_charts(record, machine));
+    let mut all: Vec<Picture> = charts.map(|(name, chart)| Picture::new(name, Drawing::Chart(chart))).collect();
     for records in records.chunk_by(|one, other| one.test == other.test) {
-        if let Some((name, chart)) = bandwidth(records, machine) {
+        if let Some((name, chart)) = bandwidth_chart(records, machine) {
             all.push(Picture::new(name, Drawing::Chart(chart)));
         }
-        if let (Some(matrix), [first, ..]) = (Matrix::of(records), records) {
-            let heat = matrix.heat(title(first), machine);
-            all.push(Picture::new(format!("{KIND}-{}", first.test), Drawing::Heat(heat)));
+        if let (Some(matrix), [first, ..]) = (PairMatrix::from_records(records), records) {
+            let heat = matrix.draw_heat(test_title(first), machine);
+            all.push(Picture::new(format!("{UARCH_KIND}-{}", first.test), Drawing::Heat(heat)));
         }
     }
-    all.push(Picture::new("core", Drawing::Diagram(diagram(&records, machine))));
+    all.push(Picture::new("core", Drawing::Diagram(draw_core(&records, machine))));
     all
 }
 
 /// The pictures of a record by their names: one for each kind of curves that it has.
-fn charts(record: &CoreRecord, machine: &str) -> Vec<(String, Chart)> {
-    let name = format!("{}-{}", KIND, record.what);
-    let overlaps = || overlaps(record, machine);
-    let costs = || costs(record, machine);
+fn record_charts(record: &UarchLine, machine: &str) -> Vec<(String, Chart)> {
+    let name = format!("{}-{}", UARCH_KIND, record.what);
+    let overlaps = || overlap_chart(record, machine);
+    let costs = || cost_chart(record, machine);
     match (record.fillers.is_empty(), record.walks.is_empty()) {
         (true, true) if record.places.is_empty() => Vec::new(),
-        (true, true) => vec![(name, places(record, machine))],
+        (true, true) => vec![(name, place_chart(record, machine))],
         (false, true) => vec![(name, overlaps())],
         (true, false) => vec![(name, costs())],
         (false, false) => vec![(format!("{name}-steps"), costs()), (name, overlaps())],
@@ -45,120 +44,120 @@ fn charts(record: &CoreRecord, machine: &str) -> Vec<(String, Chart)> {
 }
 
 /// The overlap of two chains against the number of instructions between them.
-fn overlaps(record: &CoreRecord, machine: &str) -> Chart {
+fn overlap_chart(record: &UarchLine, machine: &str) -> Chart {
     // What comes first lies at the bottom, and curves fall where the number is.
     let mut series = Vec::new();
     if let (true, Some(value)) = (record.is_found(), record.value.value) {
-        let name = record.value.text().unwrap_or_default();
-        series.push(line(&name, [(value, 0.0), (value, 1.0)]));
+        let name = record.value.format_with_unit().unwrap_or_default();
+        series.push(line_series(&name, [(value, 0.0), (value, 1.0)]));
     }
-    series.extend(record.fillers.iter().map(overlap));
-    let knees: Vec<Point> = record.fillers.iter().filter_map(knee).collect();
+    series.extend(record.fillers.iter().map(overlap_series));
+    let knees: Vec<ChartPoint> = record.fillers.iter().filter_map(knee_point).collect();
     if !knees.is_empty() {
-        series.push(Series { name: "last overlap".to_string(), style: Style::Dots, points: knees });
+        series.push(Series { name: "last overlap".to_string(), style: SeriesStyle::Dots, points: knees });
     }
     Chart {
-        title: title(record),
-        note: note(record, machine),
-        x: axis("instructions between the chains", Scale::Linear),
-        y: axis("overlap: 1 at once, 0 one after the other", Scale::Linear),
+        title: test_title(record),
+        note: chart_note(record, machine),
+        x: new_axis("instructions between the chains", AxisScale::Linear),
+        y: new_axis("overlap: 1 at once, 0 one after the other", AxisScale::Linear),
         series,
     }
 }
 
 /// Bytes in a cycle by how much memory they are of, from the records of a test of that.
-fn bandwidth(records: &[CoreRecord], machine: &str) -> Option<(String, Chart)> {
+fn bandwidth_chart(records: &[UarchLine], machine: &str) -> Option<(String, Chart)> {
     let first = records.first().filter(|record| record.value.unit == "bytes_per_cycle")?;
     let rates = || records.iter().flat_map(|record| &record.rates);
     let mut series: Vec<Series> = Vec::new();
     for rate in rates() {
         if series.iter().all(|known| known.name != rate.name) {
             let of_one = rates().filter(|other| other.name == rate.name);
-            series.push(line(&rate.name, of_one.map(|one| (one.n, one.rate.value.unwrap_or(f64::NAN)))));
+            series.push(line_series(&rate.name, of_one.map(|one| (one.n, one.rate.value.unwrap_or(f64::NAN)))));
         }
     }
     let chart = Chart {
-        title: title(first),
+        title: test_title(first),
         note: machine.to_string(),
-        x: axis("bytes of memory", Scale::Binary),
-        y: axis("bytes per core cycle", Scale::Log),
+        x: new_axis("bytes of memory", AxisScale::Binary),
+        y: new_axis("bytes per core cycle", AxisScale::Log),
         series,
     };
     // Of a program there is one rate by size.
     let once = |series: &Series| series.points.windows(2).all(|pair| pair[0].x < pair[1].x);
     let drawn = !chart.series.is_empty() && chart.series.iter().all(once);
-    Some((format!("{KIND}-{}", first.test), chart)).filter(|_| drawn)
+    Some((format!("{UARCH_KIND}-{}", first.test), chart)).filter(|_| drawn)
 }
 
 /// Costs by place.
-fn places(record: &CoreRecord, machine: &str) -> Chart {
-    let points = record.places.iter().map(|place| Point::new(place.place, place.cost.unwrap_or(f64::NAN)));
+fn place_chart(record: &UarchLine, machine: &str) -> Chart {
+    let points = record.places.iter().map(|place| ChartPoint::new(place.place, place.cost.unwrap_or(f64::NAN)));
     let points = points.collect();
     Chart {
-        title: record.label(),
-        note: note(record, machine),
-        x: axis("bytes", Scale::Linear),
-        y: axis("core cycles", Scale::Linear),
-        series: vec![Series { name: "two programs agree".to_string(), style: Style::Dots, points }],
+        title: record.describe_name(),
+        note: chart_note(record, machine),
+        x: new_axis("bytes", AxisScale::Linear),
+        y: new_axis("core cycles", AxisScale::Linear),
+        series: vec![Series { name: "two programs agree".to_string(), style: SeriesStyle::Dots, points }],
     }
 }
 
-fn overlap(filler: &Filler) -> Series {
+fn overlap_series(filler: &FillerCurve) -> Series {
     let mut curve = filler.curve.clone();
     curve.sort_by(|one, other| one.n.total_cmp(&other.n));
-    let points = curve.iter().map(|point| Point::new(point.n, point.overlap.unwrap_or(f64::NAN)));
-    Series { name: filler.name.clone(), style: Style::Line, points: points.collect() }
+    let points = curve.iter().map(|point| ChartPoint::new(point.n, point.overlap.unwrap_or(f64::NAN)));
+    Series { name: filler.name.clone(), style: SeriesStyle::Line, points: points.collect() }
 }
 
 /// The last number of instructions with an overlap, on the curve.
-fn knee(filler: &Filler) -> Option<Point> {
+fn knee_point(filler: &FillerCurve) -> Option<ChartPoint> {
     let end = filler.knee?.high;
     let point = filler.curve.iter().find(|point| point.n == end)?;
-    point.overlap.map(|overlap| Point::new(end, overlap))
+    point.overlap.map(|overlap| ChartPoint::new(end, overlap))
 }
 
 /// What a step costs against the size that is walked through.
-fn costs(record: &CoreRecord, machine: &str) -> Chart {
+fn cost_chart(record: &UarchLine, machine: &str) -> Chart {
     let several = record.walks.len() > 1;
     let mut series = Vec::new();
     for walk in record.walks.iter().filter(|walk| !walk.levels.is_empty()) {
         let name = if several { format!("levels of {}", walk.name) } else { "levels".to_string() };
-        series.push(line(&name, staircase(walk)));
+        series.push(line_series(&name, level_corners(walk)));
     }
-    series.extend(record.walks.iter().map(|walk| cost(walk, !several)));
+    series.extend(record.walks.iter().map(|walk| cost_series(walk, !several)));
     let (label, scale) = match record.value.unit.as_str() {
-        "bytes" => ("bytes that are walked through", Scale::Binary),
-        _ => ("entries that are walked through", Scale::Log),
+        "bytes" => ("bytes that are walked through", AxisScale::Binary),
+        _ => ("entries that are walked through", AxisScale::Log),
     };
     Chart {
-        title: title(record),
-        note: note(record, machine),
-        x: axis(label, scale),
-        y: axis("core cycles a step", scale_of_costs(record)),
+        title: test_title(record),
+        note: chart_note(record, machine),
+        x: new_axis(label, scale),
+        y: new_axis("core cycles a step", cost_scale(record)),
         series,
     }
 }
 
 /// Logarithmic; of costs that are none, such as those of a hit beside a reference, with a place for zero.
-fn scale_of_costs(record: &CoreRecord) -> Scale {
+fn cost_scale(record: &UarchLine) -> AxisScale {
     let mut costs = record.walks.iter().flat_map(|walk| &walk.curve).filter_map(|step| step.cost);
-    if costs.all(|cost| cost > 0.0) { Scale::Log } else { Scale::SignedLog }
+    if costs.all(|cost| cost > 0.0) { AxisScale::Log } else { AxisScale::SignedLog }
 }
 
 /// A walk's costs, where it is the only one with their intervals: those of several are drawn beside their sizes, and levels
 /// would not lie on them.
-fn cost(walk: &Walk, alone: bool) -> Series {
+fn cost_series(walk: &WalkCurve, alone: bool) -> Series {
     let mut curve = walk.curve.clone();
     curve.sort_by(|one, other| one.n.total_cmp(&other.n));
     let points = curve.iter().map(|step| {
-        let point = Point::new(step.n, step.cost.unwrap_or(f64::NAN));
-        step.low.zip(step.high).filter(|_| alone).map_or(point, |(low, high)| point.within(low, high))
+        let point = ChartPoint::new(step.n, step.cost.unwrap_or(f64::NAN));
+        step.low.zip(step.high).filter(|_| alone).map_or(point, |(low, high)| point.with_interval(low, high))
     });
-    Series { name: walk.name.clone(), style: Style::Line, points: points.collect() }
+    Series { name: walk.name.clone(), style: SeriesStyle::Line, points: points.collect() }
 }
 
 /// Along each level's cost up to its last size, then to the next level's at the first size that is past it.
-fn staircase(walk: &Walk) -> Vec<(f64, f64)> {
+fn level_corners(walk: &WalkCurve) -> Vec<(f64, f64)> {
     let sizes = || walk.curve.iter().map(|step| step.n);
     let (mut from, last) = (sizes().fold(f64::INFINITY, f64::min), sizes().fold(0.0, f64::max));
     let mut corners = Vec::new();
@@ -171,47 +170,49 @@ fn staircase(walk: &Walk) -> Vec<(f64, f64)> {
     corners
 }
 
-fn line(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-    let points = points.into_iter().map(|(x, y)| Point::new(x, y)).collect();
-    Series { name: name.to_string(), style: Style::Line, points }
+fn line_series(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    let points = points.into_iter().map(|(x, y)| ChartPoint::new(x, y)).collect();
+    Series { name: name.to_string(), style: SeriesStyle::Line, points }
 }
 
-fn axis(label: &str, scale: Scale) -> Axis {
+fn new_axis(label: &str, scale: AxisScale) -> Axis {
     Axis { label: label.to_string(), scale }
 }
 
 /// What is asked, as the list of tests has it.
-fn title(record: &CoreRecord) -> String {
-    let plain = cyclescope::study::named(KIND).and_then(|study| study.plain);
+fn test_title(record: &UarchLine) -> String {
+    let plain = cyclescope::study::find_study(UARCH_KIND).and_then(|study| study.generic);
     let tests = plain.map_or(&[][..], |plain| plain.subjects);
-    let Some((_, asked)) = tests.iter().find(|(name, _)| *name == record.test) else { return record.label() };
+    let Some((_, asked)) = tests.iter().find(|(name, _)| *name == record.test) else {
+        return record.describe_name();
+    };
     let mut letters = asked.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The machine, and what was found.
-fn note(record: &CoreRecord, machine: &str) -> String {
-    let interval = record.value.interval(&record.value.scale());
-    let found = match (record.value.text().filter(|_| record.is_found()), interval) {
+fn chart_note(record: &UarchLine, machine: &str) -> String {
+    let interval = record.value.format_interval(&record.value.best_scale());
+    let found = match (record.value.format_with_unit().filter(|_| record.is_found()), interval) {
         (Some(number), Some(interval)) => format!("{number}, {interval}"),
         (Some(number), None) => number,
-        (None, _) => record.judged(),
+        (None, _) => record.describe_verdict(),
     };
-    match title(record) == record.label() {
+    match test_title(record) == record.describe_name() {
         true => format!("{machine}: {found}"),
-        false => format!("{machine}: {}: {found}", record.label()),
+        false => format!("{machine}: {}: {found}", record.describe_name()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::simulated_lines;
     use super::*;
     use serde_json::json;
 
     fn drawn() -> Vec<(String, Chart)> {
-        let records = CoreRecord::all(&made_up::lines());
-        records.iter().flat_map(|record| charts(record, "a machine")).collect()
+        let records = UarchLine::from_lines(&simulated_lines::simulated_lines());
+        records.iter().flat_map(|record| record_charts(record, "a machine")).collect()
     }
 
     #[test]
@@ -227,8 +228,8 @@ mod tests {
         assert_eq!(names, ["394 entries", "nop", "long nop", "last overlap"]);
         assert_eq!(chart.title, "How many instructions the core holds until they retire");
         assert_eq!(chart.note, "a machine: reorder buffer: 394 entries, 394 to 396");
-        assert_eq!(chart.series[0].points, [Point::new(394.0, 0.0), Point::new(394.0, 1.0)]);
-        assert_eq!(chart.series[3].points, [Point::new(392.0, 0.97), Point::new(391.0, 0.97)]);
+        assert_eq!(chart.series[0].points, [ChartPoint::new(394.0, 0.0), ChartPoint::new(394.0, 1.0)]);
+        assert_eq!(chart.series[3].points, [ChartPoint::new(392.0, 0.97), ChartPoint::new(391.0, 0.97)]);
         assert!(chart.series[1].points.is_sorted_by(|one, other| one.x <= other.x));
     }
 
@@ -236,40 +237,38 @@ mod tests {
     fn costs_have_their_levels_as_a_staircase() {
         let (_, chart) = &drawn()[1];
         assert_eq!(chart.note, "a machine: data caches, level 1: size: 48 KiB, 47.5 to 48.5");
-        assert_eq!((chart.x.scale, chart.y.scale), (Scale::Binary, Scale::Log));
+        assert_eq!((chart.x.scale, chart.y.scale), (AxisScale::Binary, AxisScale::Log));
         let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["levels", "loads that wait for each other"]);
         assert_eq!(chart.series[1].points[0].interval, Some((0.99 * 5.0, 1.01 * 5.0)));
-        let corners: Vec<(f64, f64)> =
-            chart.series[0].points.iter().map(|point| (point.x, point.y)).collect();
+        let corners: Vec<(f64, f64)> = chart.series[0].points.iter().map(|point| (point.x, point.y)).collect();
         let (l1, l2, end) = (49152.0, 1_310_720.0, 268_435_456.0);
-        let expected =
-            [(4096.0, 5.0), (l1, 5.0), (2.0 * l1, 14.0), (l2, 14.0), (2.0 * l2, 200.0), (end, 200.0)];
+        let expected = [(4096.0, 5.0), (l1, 5.0), (2.0 * l1, 14.0), (l2, 14.0), (2.0 * l2, 200.0), (end, 200.0)];
         assert_eq!(corners, expected);
     }
 
     #[test]
     fn the_costs_of_several_walks_lie_on_their_sizes() {
-        let mut records = CoreRecord::all(&made_up::lines());
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         let walk = records[3].walks[0].clone();
         records[3].walks.push(walk);
-        let chart = &charts(&records[3], "a machine")[0].1;
+        let chart = &record_charts(&records[3], "a machine")[0].1;
         let mut points = chart.series.iter().flat_map(|series| &series.points);
         assert!(chart.series.len() == 4 && points.all(|point| point.interval.is_none()), "{chart:?}");
     }
 
     #[test]
     fn a_step_may_cost_nothing() {
-        let mut records = CoreRecord::all(&made_up::lines());
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[3].walks[0].curve[0].cost = Some(-0.001);
-        assert_eq!(charts(&records[3], "a machine")[0].1.y.scale, Scale::SignedLog);
+        assert_eq!(record_charts(&records[3], "a machine")[0].1.y.scale, AxisScale::SignedLog);
     }
 
     #[test]
     fn a_number_of_a_test_that_is_in_no_list_is_drawn() {
-        let mut records = CoreRecord::all(&made_up::lines());
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[3].test = "another".to_string();
-        let chart = &charts(&records[3], "a machine")[0].1;
+        let chart = &record_charts(&records[3], "a machine")[0].1;
         let expected = ("data caches, level 1: size", "a machine: 48 KiB, 47.5 to 48.5");
         assert_eq!((chart.title.as_str(), chart.note.as_str()), expected);
     }
@@ -281,28 +280,26 @@ mod tests {
             json!({ "name": name, "n": n, "rate": rate })
         };
         let row = |what: &str, n: u64, rates: [f64; 2]| {
-            let mut line = made_up::line("read_bandwidth", what, "unclear", None, "bytes_per_cycle");
+            let mut line = simulated_lines::simulated_line("read_bandwidth", what, "unclear", None, "bytes_per_cycle");
             line["rates"] = json!([rate("downwards", n, rates[0]), rate("upwards", n, rates[1])]);
             line
         };
-        let lines = [
-            row("read_bandwidth.16_KiB", 16384, [64.0, 60.0]),
-            row("read_bandwidth.1_MiB", 1 << 20, [32.0, 30.0]),
-        ];
-        let (name, chart) = bandwidth(&CoreRecord::all(&lines), "a machine").expect("a picture");
+        let lines =
+            [row("read_bandwidth.16_KiB", 16384, [64.0, 60.0]), row("read_bandwidth.1_MiB", 1 << 20, [32.0, 30.0])];
+        let (name, chart) = bandwidth_chart(&UarchLine::from_lines(&lines), "a machine").expect("a picture");
         assert_eq!(name, "uarch-read_bandwidth");
-        let drawn: Vec<(&str, Vec<Point>)> =
+        let drawn: Vec<(&str, Vec<ChartPoint>)> =
             chart.series.iter().map(|series| (series.name.as_str(), series.points.clone())).collect();
-        let points = |one: f64, other: f64| vec![Point::new(16384.0, one), Point::new(1_048_576.0, other)];
+        let points = |one: f64, other: f64| vec![ChartPoint::new(16384.0, one), ChartPoint::new(1_048_576.0, other)];
         assert_eq!(drawn, [("downwards", points(64.0, 32.0)), ("upwards", points(60.0, 30.0))]);
-        assert!(bandwidth(&CoreRecord::all(&made_up::lines()), "a machine").is_none());
+        assert!(bandwidth_chart(&UarchLine::from_lines(&simulated_lines::simulated_lines()), "a machine").is_none());
     }
 
     #[test]
     fn a_number_that_was_not_found_is_no_line() {
-        let mut records = CoreRecord::all(&made_up::lines());
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[0].verdict = "unclear".to_string();
-        let chart = &charts(&records[0], "a machine")[0].1;
+        let chart = &record_charts(&records[0], "a machine")[0].1;
         assert!(chart.series.iter().all(|series| !series.name.ends_with("entries")), "{chart:?}");
         assert!(chart.note.ends_with("reorder buffer: unclear"), "{}", chart.note);
     }

@@ -3,21 +3,21 @@
 //! Lines are read as JSON, so that those of a file and those of a study under way are the same. A field that a line does
 //! not have is empty.
 
-use super::figure::Figure;
-use cyclescope::study::instr::rows::table::BadFile;
+use super::figure::CoreFigure;
+use cyclescope::study::instr::rows::instr_table::BadList;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The kind of such a line, and the name of the study.
-pub const KIND: &str = "uarch";
+pub const UARCH_KIND: &str = "uarch";
 
 /// The share by which a number may differ from CPUID's and still be the same, as sizes of two programs may.
-const SAME_SHARE: f64 = 0.02;
+const CPUID_SAME_SHARE: f64 = 0.02;
 
 /// A part of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Part {
+pub enum CorePart {
     /// What brings instructions: fetch, decoders, predictors.
     FrontEnd,
     /// What holds instructions until they retire.
@@ -33,13 +33,13 @@ pub enum Part {
 
 /// A caveat, of which the page has its code.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CodeOnly {
+pub struct CaveatCode {
     code: String,
 }
 
 /// A line.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CoreRecord {
+pub struct UarchLine {
     /// The test.
     pub test: String,
     /// The number's own name, such as `rob` or `data_caches.1.size`.
@@ -47,10 +47,10 @@ pub struct CoreRecord {
     /// `found`, `limited`, `none` or `unclear`.
     pub verdict: String,
     /// The number.
-    pub value: Figure,
+    pub value: CoreFigure,
     /// The part of the core that it is of.
     #[serde(default)]
-    pub part: Part,
+    pub part: CorePart,
     /// The test of the structure that is full first.
     #[serde(default)]
     pub limited_by: Option<String>,
@@ -65,25 +65,25 @@ pub struct CoreRecord {
     pub told: Option<String>,
     /// What it is to be read with.
     #[serde(default)]
-    pub caveats: Vec<CodeOnly>,
+    pub caveats: Vec<CaveatCode>,
     /// How a cost is spread over rounds.
     #[serde(default)]
-    pub spread: Option<Spread>,
+    pub spread: Option<TimeSpread>,
     /// Overlaps against numbers of instructions.
     #[serde(default)]
-    pub fillers: Vec<Filler>,
+    pub fillers: Vec<FillerCurve>,
     /// Costs of a step against sizes.
     #[serde(default)]
-    pub walks: Vec<Walk>,
+    pub walks: Vec<WalkCurve>,
     /// Rates of programs.
     #[serde(default)]
-    pub rates: Vec<Rate>,
+    pub rates: Vec<ProgramRate>,
     /// Costs at places.
     #[serde(default)]
-    pub places: Vec<Place>,
+    pub places: Vec<PlaceCost>,
     /// The CPUs that it is of, where it is of two.
     #[serde(default)]
-    pub pair: Option<Pair>,
+    pub pair: Option<CpuPair>,
     /// What other classes of instructions do to one.
     #[serde(default)]
     pub displaced: Vec<Value>,
@@ -91,7 +91,7 @@ pub struct CoreRecord {
 
 /// Two CPUs.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Pair {
+pub struct CpuPair {
     /// Their numbers, the smaller one first.
     pub cpus: [u32; 2],
     /// The cluster of pairs that are alike, from 1, the fastest.
@@ -101,7 +101,7 @@ pub struct Pair {
 
 /// The cost at a place.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Place {
+pub struct PlaceCost {
     /// The place, in bytes.
     pub place: f64,
     /// Core cycles.
@@ -111,28 +111,28 @@ pub struct Place {
 
 /// The rate of a program.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Rate {
+pub struct ProgramRate {
     /// Its name.
     pub name: String,
     /// What it was made for: of bytes in a cycle, how much memory they are of.
     pub n: f64,
     /// Its rate.
-    pub rate: Figure,
+    pub rate: CoreFigure,
 }
 
 /// A cost in time, and what shares of the rounds are below.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Spread {
+pub struct TimeSpread {
     /// The time.
-    pub time: Figure,
+    pub time: CoreFigure,
     /// From the smallest share on.
     #[serde(default)]
-    pub quantiles: Vec<Quantile>,
+    pub quantiles: Vec<TimeQuantile>,
 }
 
 /// What a share of the rounds is below.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Quantile {
+pub struct TimeQuantile {
     /// The share.
     pub share: f64,
     /// The time in nanoseconds.
@@ -142,27 +142,27 @@ pub struct Quantile {
 
 /// What one kind of instruction showed.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Filler {
+pub struct FillerCurve {
     /// Its name.
     pub name: String,
     /// Where the overlap ends.
     #[serde(default)]
-    pub knee: Option<Knee>,
+    pub knee: Option<OverlapKnee>,
     /// The overlap at each number of instructions.
     #[serde(default)]
-    pub curve: Vec<Overlap>,
+    pub curve: Vec<OverlapPoint>,
 }
 
 /// Where an overlap ends.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Knee {
+pub struct OverlapKnee {
     /// The last number of instructions at which there is some.
     pub high: f64,
 }
 
 /// A point of a filler's curve.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Overlap {
+pub struct OverlapPoint {
     /// The number of instructions.
     pub n: f64,
     /// The share of the second chain that runs beside the first.
@@ -171,29 +171,29 @@ pub struct Overlap {
 
 /// What one kind of step costs.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Walk {
+pub struct WalkCurve {
     /// Its name.
     pub name: String,
     /// The costs that it stays at, from the smallest size on.
     #[serde(default)]
-    pub levels: Vec<Level>,
+    pub levels: Vec<CostLevel>,
     /// The cost at each size.
     #[serde(default)]
-    pub curve: Vec<Step>,
+    pub curve: Vec<WalkStep>,
 }
 
 /// A cost, and up to which size it holds; to the end where that is not said.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Level {
+pub struct CostLevel {
     /// The last size.
-    pub upto: Option<Edge>,
+    pub upto: Option<LevelEdge>,
     /// Core cycles.
     pub cost: Option<f64>,
 }
 
 /// The end of a level: it holds up to the one size at least, and up to the other at most.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Edge {
+pub struct LevelEdge {
     /// The last size that is surely in it.
     pub low: f64,
     /// The last one that may be.
@@ -202,7 +202,7 @@ pub struct Edge {
 
 /// A point of a walk's curve, in core cycles.
 #[derive(Debug, Clone, Copy, Deserialize)]
-pub struct Step {
+pub struct WalkStep {
     /// The size.
     pub n: f64,
     /// The cost.
@@ -215,32 +215,31 @@ pub struct Step {
     pub high: Option<f64>,
 }
 
-impl CoreRecord {
+impl UarchLine {
     /// Those among lines that the study has just written.
-    pub fn all(lines: &[Value]) -> Vec<CoreRecord> {
-        let of = |line| CoreRecord::deserialize(line).expect("the study writes whole lines");
-        lines.iter().filter(|line| line["kind"] == KIND).map(of).collect()
+    pub fn from_lines(lines: &[Value]) -> Vec<UarchLine> {
+        let of = |line| UarchLine::deserialize(line).expect("the study writes whole lines");
+        lines.iter().filter(|line| line["kind"] == UARCH_KIND).map(of).collect()
     }
 
     /// Puts records in the order of their tests: sizes, which are looked at again, are written last.
-    pub fn sort(records: &mut [CoreRecord]) {
-        let plain = cyclescope::study::named(KIND).and_then(|study| study.plain);
-        let place = |record: &CoreRecord| {
+    pub fn sort_by_test(records: &mut [UarchLine]) {
+        let plain = cyclescope::study::find_study(UARCH_KIND).and_then(|study| study.generic);
+        let place = |record: &UarchLine| {
             plain.as_ref().and_then(|plain| plain.subjects.iter().position(|(test, _)| *test == record.test))
         };
         records.sort_by_key(place);
     }
 
     /// Those of a file of lines. A line that is not JSON is passed over, as those of other kinds are; one of this kind has to be whole.
-    pub fn read(content: &[u8]) -> Result<Vec<CoreRecord>, BadFile> {
+    pub fn from_content(content: &[u8]) -> Result<Vec<UarchLine>, BadList> {
         let lines = (1..).zip(content.split(|byte| *byte == b'\n'));
-        let values =
-            lines.filter_map(|(number, line)| Some((number, serde_json::from_slice::<Value>(line).ok()?)));
-        let of_kind = values.filter(|(_, value)| value["kind"] == KIND);
+        let values = lines.filter_map(|(number, line)| Some((number, serde_json::from_slice::<Value>(line).ok()?)));
+        let of_kind = values.filter(|(_, value)| value["kind"] == UARCH_KIND);
         let read = |(number, value): (u64, Value)| {
-            CoreRecord::deserialize(&value).map_err(|error| BadFile {
+            UarchLine::deserialize(&value).map_err(|error| BadList {
                 line: Some(number),
-                message: format!("it is no whole line of {KIND}: {error}"),
+                message: format!("it is no whole line of {UARCH_KIND}: {error}"),
                 remedy: "name a file as cyclescope wrote it".to_string(),
             })
         };
@@ -258,49 +257,49 @@ impl CoreRecord {
     }
 
     /// Whether why it is so says more than the number.
-    pub fn is_told(&self) -> bool {
-        self.part == Part::Environment || !self.displaced.is_empty() || !self.places.is_empty()
+    pub fn has_finding(&self) -> bool {
+        self.part == CorePart::Environment || !self.displaced.is_empty() || !self.places.is_empty()
     }
 
     /// What CPUID says, where the number differs from it or there is none.
-    pub fn contradicted(&self) -> Option<Figure> {
+    pub fn cpuid_contradiction(&self) -> Option<CoreFigure> {
         let told = self.cpuid?;
-        let near = self.value.value.is_some_and(|value| (value - told).abs() <= SAME_SHARE * told);
-        let differs = !self.is_found() || !(near || self.value.holds(told));
-        differs.then(|| Figure { value: Some(told), low: None, high: None, ..self.value.clone() })
+        let near = self.value.value.is_some_and(|value| (value - told).abs() <= CPUID_SAME_SHARE * told);
+        let differs = !self.is_found() || !(near || self.value.contains(told));
+        differs.then(|| CoreFigure { value: Some(told), low: None, high: None, ..self.value.clone() })
     }
 
     /// A cost in time: its median, and between what it is in most rounds.
-    pub fn time(&self) -> Option<String> {
-        let Spread { time, quantiles } = self.spread.as_ref()?;
-        let scale = time.scale();
+    pub fn describe_time(&self) -> Option<String> {
+        let TimeSpread { time, quantiles } = self.spread.as_ref()?;
+        let scale = time.best_scale();
         let (first, last) = (quantiles.first()?, quantiles.last()?);
-        let most = scale.write((last.share - first.share) * 100.0);
-        let [low, high] = [scale.write(first.ns?), scale.write(last.ns?)];
-        Some(format!("{}; {low} to {high} ns in {most} % of rounds", time.text()?))
+        let most = scale.format_number((last.share - first.share) * 100.0);
+        let [low, high] = [scale.format_number(first.ns?), scale.format_number(last.ns?)];
+        Some(format!("{}; {low} to {high} ns in {most} % of rounds", time.format_with_unit()?))
     }
 
     /// The verdict, with what limits.
-    pub fn judged(&self) -> String {
+    pub fn describe_verdict(&self) -> String {
         match &self.limited_by {
-            Some(other) => format!("{} by {}", self.verdict, label(other)),
+            Some(other) => format!("{} by {}", self.verdict, describe_key(other)),
             None => self.verdict.clone(),
         }
     }
 
     /// The name of the number in words.
-    pub fn label(&self) -> String {
+    pub fn describe_name(&self) -> String {
         match self.pair {
-            Some(Pair { cpus: [one, other], .. }) => {
-                format!("{}: CPU {one} and CPU {other}", label(&self.test))
+            Some(CpuPair { cpus: [one, other], .. }) => {
+                format!("{}: CPU {one} and CPU {other}", describe_key(&self.test))
             }
-            None => label(&self.what),
+            None => describe_key(&self.what),
         }
     }
 }
 
 /// Names of tests whose keys are no words. Registers are those that the core has beside the architecture's.
-const NAMES: &[(&str, &str)] = &[
+const TEST_NAMES: &[(&str, &str)] = &[
     ("rob", "reorder buffer"),
     ("int_registers", "spare integer registers"),
     ("vector_registers_xmm", "spare xmm registers"),
@@ -329,13 +328,13 @@ const NAMES: &[(&str, &str)] = &[
 ];
 
 /// The test of findings; their names are those of numbers behind it.
-const ENVIRONMENT: &str = "environment.";
+const ENVIRONMENT_PREFIX: &str = "environment.";
 
 /// A stable key in words: `data_caches.1.size` is `data caches, level 1: size`.
-pub fn label(key: &str) -> String {
-    let mut parts = key.strip_prefix(ENVIRONMENT).unwrap_or(key).split('.');
+pub fn describe_key(key: &str) -> String {
+    let mut parts = key.strip_prefix(ENVIRONMENT_PREFIX).unwrap_or(key).split('.');
     let test = parts.next().unwrap_or_default();
-    let name = NAMES.iter().find(|(key, _)| *key == test).map(|(_, name)| name.to_string());
+    let name = TEST_NAMES.iter().find(|(key, _)| *key == test).map(|(_, name)| name.to_string());
     let mut text = name.unwrap_or_else(|| test.replace('_', " "));
     for part in parts {
         let number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -351,47 +350,46 @@ pub fn label(key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::simulated_lines;
     use super::*;
-    use cyclescope_fuzz::{Shape, fuzz};
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
 
     #[test]
     fn keys_become_words() {
-        assert_eq!(label("rob"), "reorder buffer");
-        assert_eq!(label("vector_registers_xmm"), "spare xmm registers");
-        assert_eq!(label("loads_in_flight"), "loads in flight");
-        assert_eq!(label("data_caches.1.size"), "data caches, level 1: size");
-        assert_eq!(label("data_tlb.beyond.cost"), "data tlb, beyond: cost");
-        assert_eq!(label("environment.data_caches.3.size"), "data caches, level 3: size");
-        assert_eq!(label("environment.page_walk"), "page walk");
-        assert_eq!(label(""), "");
+        assert_eq!(describe_key("rob"), "reorder buffer");
+        assert_eq!(describe_key("vector_registers_xmm"), "spare xmm registers");
+        assert_eq!(describe_key("loads_in_flight"), "loads in flight");
+        assert_eq!(describe_key("data_caches.1.size"), "data caches, level 1: size");
+        assert_eq!(describe_key("data_tlb.beyond.cost"), "data tlb, beyond: cost");
+        assert_eq!(describe_key("environment.data_caches.3.size"), "data caches, level 3: size");
+        assert_eq!(describe_key("environment.page_walk"), "page walk");
+        assert_eq!(describe_key(""), "");
     }
 
     #[test]
     fn lines_of_both_kinds_of_tests_are_read() {
-        let records = CoreRecord::all(&made_up::lines());
-        let parts: Vec<(&str, Part)> =
-            records.iter().map(|record| (record.what.as_str(), record.part)).collect();
+        let records = UarchLine::from_lines(&simulated_lines::simulated_lines());
+        let parts: Vec<(&str, CorePart)> = records.iter().map(|record| (record.what.as_str(), record.part)).collect();
         let all = [
-            ("rob", Part::Window),
-            ("int_registers", Part::Window),
-            ("mask_registers", Part::Window),
-            ("data_caches.1.size", Part::Memory),
-            ("data_caches.1.cost", Part::Memory),
-            ("return_stack", Part::FrontEnd),
+            ("rob", CorePart::Window),
+            ("int_registers", CorePart::Window),
+            ("mask_registers", CorePart::Window),
+            ("data_caches.1.size", CorePart::Memory),
+            ("data_caches.1.cost", CorePart::Memory),
+            ("return_stack", CorePart::FrontEnd),
         ];
         assert_eq!(parts, all);
-        assert_eq!(records[1].judged(), "limited by reorder buffer");
+        assert_eq!(records[1].describe_verdict(), "limited by reorder buffer");
         assert_eq!((records[0].fillers.len(), records[3].walks[0].levels.len()), (2, 3));
     }
 
     #[test]
     fn sizes_that_are_written_last_have_their_place() {
         let names = ["wake_up", "data_caches", "data_caches", "rob", "flags", "int_registers"];
-        let line = |name: &str| made_up::line(name, name, "none", None, "count");
-        let mut records = CoreRecord::all(&names.map(line));
+        let line = |name: &str| simulated_lines::simulated_line(name, name, "none", None, "count");
+        let mut records = UarchLine::from_lines(&names.map(line));
         records[1].what = "first".to_string();
-        CoreRecord::sort(&mut records);
+        UarchLine::sort_by_test(&mut records);
         let tests: Vec<&str> = records.iter().map(|record| record.test.as_str()).collect();
         assert_eq!(tests, ["rob", "int_registers", "flags", "wake_up", "data_caches", "data_caches"]);
         assert_eq!(records[4].what, "first");
@@ -399,28 +397,33 @@ mod tests {
 
     #[test]
     fn any_file_is_answered() {
-        let whole: Vec<String> = made_up::lines().iter().map(Value::to_string).collect();
+        let whole: Vec<String> = simulated_lines::simulated_lines().iter().map(Value::to_string).collect();
         let whole = whole.join("\n").into_bytes();
-        assert_eq!(CoreRecord::read(&whole).unwrap().len(), 6);
+        assert_eq!(UarchLine::from_content(&whole).unwrap().len(), 6);
         let damaged = String::from_utf8(whole.clone()).unwrap().replacen("\"what\"", "\"that\"", 1);
-        assert_eq!(CoreRecord::read(damaged.as_bytes()).unwrap_err().line, Some(2));
-        fuzz("core", Shape::JsonLines, &[whole], |bytes| {
-            for record in CoreRecord::read(bytes).unwrap_or_default() {
-                let _ = (record.label(), record.judged(), record.contradicted(), record.value.short());
+        assert_eq!(UarchLine::from_content(damaged.as_bytes()).unwrap_err().line, Some(2));
+        fuzz_reader("core", InputShape::JsonLines, &[whole], |bytes| {
+            for record in UarchLine::from_content(bytes).unwrap_or_default() {
+                let _ = (
+                    record.describe_name(),
+                    record.describe_verdict(),
+                    record.cpuid_contradiction(),
+                    record.value.format_short(),
+                );
             }
         });
     }
 
     #[test]
     fn cpuid_is_told_where_it_says_something_else() {
-        let mut records = CoreRecord::all(&made_up::lines());
-        assert_eq!(records[3].contradicted(), None, "49152 is in the interval");
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
+        assert_eq!(records[3].cpuid_contradiction(), None, "49152 is in the interval");
         records[3].cpuid = Some(32768.0);
-        assert_eq!(records[3].contradicted().and_then(|told| told.value), Some(32768.0));
+        assert_eq!(records[3].cpuid_contradiction().and_then(|told| told.value), Some(32768.0));
         records[3].cpuid = Some(49_800.0);
-        assert_eq!(records[3].contradicted(), None, "it is past the interval by less than two hundredths");
-        assert_eq!(records[0].contradicted(), None);
+        assert_eq!(records[3].cpuid_contradiction(), None, "it is past the interval by less than two hundredths");
+        assert_eq!(records[0].cpuid_contradiction(), None);
         records[2].cpuid = Some(512.0);
-        assert_eq!(records[2].contradicted().and_then(|told| told.value), Some(512.0));
+        assert_eq!(records[2].cpuid_contradiction().and_then(|told| told.value), Some(512.0));
     }
 }

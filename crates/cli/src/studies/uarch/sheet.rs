@@ -1,29 +1,29 @@
 //! The core on a page: its numbers by part, each with its interval and unit, or the verdict where there is none.
 
-use super::matrix::Matrix;
-use super::record::{CoreRecord, Part};
-use crate::output::page::{Page, note};
-use crate::output::terminal::harmless;
-use crate::output::{Failure, Output, WIDTH, wrapped};
+use super::pair_matrix::PairMatrix;
+use super::record::{CorePart, UarchLine};
+use crate::output::page::{TextPage, print_note};
+use crate::output::terminal::escape_controls;
+use crate::output::{Failure, Output, WIDTH, wrap_text};
 use serde_json::Value;
 
 /// The parts in the order of an instruction's way.
-const PARTS: [(Part, &str); 5] = [
-    (Part::FrontEnd, "Front end"),
-    (Part::Window, "In flight"),
-    (Part::Execution, "Execution"),
-    (Part::Memory, "Memory"),
-    (Part::Environment, "Environment"),
+const PART_TITLES: [(CorePart, &str); 5] = [
+    (CorePart::FrontEnd, "Front end"),
+    (CorePart::Window, "In flight"),
+    (CorePart::Execution, "Execution"),
+    (CorePart::Memory, "Memory"),
+    (CorePart::Environment, "Environment"),
 ];
 
 /// Characters between columns, and before the first.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 /// Characters of the first column at most. A longer name has a line of its own.
-const NAME: usize = 36;
+const NAME_WIDTH: usize = 36;
 
 /// A line of the page.
-struct Row {
-    part: Part,
+struct SheetRow {
+    part: CorePart,
     name: String,
     /// Whether there is a number.
     found: bool,
@@ -32,57 +32,57 @@ struct Row {
     unit: String,
     interval: String,
     /// What CPUID says, where it is something else; a cost in time; or what is told beside.
-    told: String,
+    remark: String,
     /// What a row of findings means, and what CPUID or the kernel tells beside it.
     finding: Vec<String>,
 }
 
 /// Prints the page, then why some numbers are missing.
-pub fn print(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
-    let mut records = CoreRecord::all(lines);
-    CoreRecord::sort(&mut records);
-    let rows: Vec<Row> = records.iter().filter(|record| record.pair.is_none()).map(Row::of).collect();
-    let columns = columns(&rows);
-    let mut page = Page::new(output);
-    for (part, title) in PARTS {
+pub fn print_sheet(lines: &[Value], output: &mut Output) -> Result<(), Failure> {
+    let mut records = UarchLine::from_lines(lines);
+    UarchLine::sort_by_test(&mut records);
+    let rows: Vec<SheetRow> =
+        records.iter().filter(|record| record.pair.is_none()).map(SheetRow::from_record).collect();
+    let columns = column_widths(&rows);
+    let mut page = TextPage::new(output);
+    for (part, title) in PART_TITLES {
         let mut rows = rows.iter().filter(|row| row.part == part).peekable();
         if rows.peek().is_some() {
-            page.section(title)?;
+            page.begin_section(title)?;
         }
         rows.try_for_each(|row| {
-            row.lines(columns).iter().try_for_each(|line| page.output.line(harmless(line)))?;
-            row.finding.iter().try_for_each(|text| note_below(&mut page, text))
+            row.row_lines(columns).iter().try_for_each(|line| page.output.write_line(escape_controls(line)))?;
+            row.finding.iter().try_for_each(|text| print_note_below(&mut page, text))
         })?;
     }
-    if let Some(matrix) = Matrix::of(&records) {
-        page.section("From one CPU to another")?;
-        matrix.lines().iter().try_for_each(|line| page.output.line(line))?;
-        told_of_pairs(&records).iter().try_for_each(|text| note_below(&mut page, text))?;
+    if let Some(matrix) = PairMatrix::from_records(&records) {
+        page.begin_section("From one CPU to another")?;
+        matrix.page_lines().iter().try_for_each(|line| page.output.write_line(line))?;
+        describe_pairs(&records).iter().try_for_each(|text| print_note_below(&mut page, text))?;
     }
     // A finding has its reason below it.
-    let mut missing = records.iter().filter(|record| !record.is_found() && !record.is_told()).peekable();
+    let mut missing = records.iter().filter(|record| !record.is_found() && !record.has_finding()).peekable();
     if missing.peek().is_some() {
-        page.section("Why there is no number")?;
+        page.begin_section("Why there is no number")?;
     }
-    missing.try_for_each(|record| page.row(&record.label(), &record.why))?;
+    missing.try_for_each(|record| page.print_row(&record.describe_name(), &record.why))?;
     if rows.iter().any(|row| row.found && row.interval.is_empty()) {
-        page.output.line("")?;
-        note(&mut page, "Where a number has no interval, both of its ends are written alike.")?;
+        page.output.write_line("")?;
+        print_note(&mut page, "Where a number has no interval, both of its ends are written alike.")?;
     }
     Ok(())
 }
 
 /// What a row of findings means, and what is told beside it.
-fn finding(record: &CoreRecord) -> Vec<String> {
+fn describe_finding(record: &UarchLine) -> Vec<String> {
     let why = Some(&record.why).filter(|why| !why.is_empty());
     why.into_iter().chain(&record.told).cloned().collect()
 }
 
 /// Why pairs have no number, each reason once, and what the nearest two CPUs show.
-fn told_of_pairs(records: &[CoreRecord]) -> Vec<String> {
+fn describe_pairs(records: &[UarchLine]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    let of_pair =
-        |record: &CoreRecord| record.pair.map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
+    let of_pair = |record: &UarchLine| record.pair.map(|pair| format!("{} and {}", pair.cpus[0], pair.cpus[1]));
     let missing = records.iter().filter(|record| !record.is_found());
     for (record, pair) in missing.filter_map(|record| Some((record, of_pair(record)?))) {
         match reasons.iter_mut().find(|(why, _)| *why == record.why) {
@@ -96,7 +96,7 @@ fn told_of_pairs(records: &[CoreRecord]) -> Vec<String> {
         [] => why.to_string(),
     };
     let found = records.iter().filter(|record| record.is_found() && record.pair.is_some());
-    let value = |record: &CoreRecord| record.value.value.unwrap_or(f64::INFINITY);
+    let value = |record: &UarchLine| record.value.value.unwrap_or(f64::INFINITY);
     let nearest = found.min_by(|one, other| value(one).total_cmp(&value(other)));
     let nearest = nearest.and_then(|record| {
         let told = record.told.as_ref().map(|told| format!("; {told}")).unwrap_or_default();
@@ -106,35 +106,35 @@ fn told_of_pairs(records: &[CoreRecord]) -> Vec<String> {
 }
 
 /// A text below a row.
-fn note_below(page: &mut Page, text: &str) -> Result<(), Failure> {
-    let below = " ".repeat(2 * GAP);
-    wrapped(&harmless(text), WIDTH - below.len())
+fn print_note_below(page: &mut TextPage, text: &str) -> Result<(), Failure> {
+    let below = " ".repeat(2 * COLUMN_GAP);
+    wrap_text(&escape_controls(text), WIDTH - below.len())
         .iter()
-        .try_for_each(|line| page.output.line(format!("{below}{line}")))
+        .try_for_each(|line| page.output.write_line(format!("{below}{line}")))
 }
 
-impl Row {
-    fn of(record: &CoreRecord) -> Row {
+impl SheetRow {
+    fn from_record(record: &UarchLine) -> SheetRow {
         let found = record.is_found();
-        let scale = record.value.scale();
-        let number = record.value.value.filter(|_| found).map(|value| scale.write(value));
-        let interval = record.value.interval(&scale).filter(|_| found);
-        let contradicted = record.contradicted().and_then(|told| told.text());
+        let scale = record.value.best_scale();
+        let number = record.value.value.filter(|_| found).map(|value| scale.format_number(value));
+        let interval = record.value.format_interval(&scale).filter(|_| found);
+        let contradicted = record.cpuid_contradiction().and_then(|told| told.format_with_unit());
         let told = contradicted
             .map(|told| format!("CPUID says {told}"))
-            .or(record.time().filter(|_| found))
-            .or(record.told.clone().filter(|_| found && record.part != Part::Environment));
+            .or(record.describe_time().filter(|_| found))
+            .or(record.told.clone().filter(|_| found && record.part != CorePart::Environment));
         let shared = record.is_shared().then(|| "sibling busy".to_string());
-        Row {
+        SheetRow {
             part: record.part,
-            name: record.label(),
+            name: record.describe_name(),
             found,
-            number: number.unwrap_or_else(|| record.judged()),
+            number: number.unwrap_or_else(|| record.describe_verdict()),
             unit: if found { scale.name } else { String::new() },
             interval: interval.unwrap_or_default(),
-            told: told.into_iter().chain(shared).collect::<Vec<_>>().join("; "),
-            finding: match record.is_told() {
-                true => finding(record),
+            remark: told.into_iter().chain(shared).collect::<Vec<_>>().join("; "),
+            finding: match record.has_finding() {
+                true => describe_finding(record),
                 false => Vec::new(),
             },
         }
@@ -142,15 +142,13 @@ impl Row {
 
     /// The row in columns of these widths. A long name, and what CPUID says where there is no room for it, have lines of their
     /// own.
-    fn lines(&self, [names, numbers, units, intervals]: [usize; 4]) -> Vec<String> {
-        let gap = " ".repeat(GAP);
-        let Row { name, number, unit, interval, told, .. } = self;
+    fn row_lines(&self, [names, numbers, units, intervals]: [usize; 4]) -> Vec<String> {
+        let gap = " ".repeat(COLUMN_GAP);
+        let SheetRow { name, number, unit, interval, remark: told, .. } = self;
         let own = (name.chars().count() > names).then(|| format!("{gap}{name}"));
         let name = if own.is_some() { "" } else { name };
         let line = match self.found {
-            true => format!(
-                "{gap}{name:<names$}{gap}{number:>numbers$} {unit:<units$}{gap}{interval:<intervals$}"
-            ),
+            true => format!("{gap}{name:<names$}{gap}{number:>numbers$} {unit:<units$}{gap}{interval:<intervals$}"),
             false => format!("{gap}{name:<names$}{gap}{number}"),
         };
         let whole = format!("{line}{gap}{told}");
@@ -162,12 +160,12 @@ impl Row {
 }
 
 /// Widths of names, numbers and intervals.
-fn columns(rows: &[Row]) -> [usize; 4] {
-    let widest = |text: fn(&Row) -> &str, of: fn(&Row) -> bool| {
+fn column_widths(rows: &[SheetRow]) -> [usize; 4] {
+    let widest = |text: fn(&SheetRow) -> &str, of: fn(&SheetRow) -> bool| {
         rows.iter().filter(|row| of(row)).map(|row| text(row).chars().count()).max().unwrap_or_default()
     };
     [
-        widest(|row| &row.name, |_| true).min(NAME),
+        widest(|row| &row.name, |_| true).min(NAME_WIDTH),
         widest(|row| &row.number, |row| row.found),
         widest(|row| &row.unit, |_| true),
         widest(|row| &row.interval, |_| true),
@@ -176,12 +174,12 @@ fn columns(rows: &[Row]) -> [usize; 4] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up;
+    use super::super::simulated_lines;
     use super::*;
 
-    fn rows(records: &[CoreRecord]) -> Vec<String> {
-        let rows: Vec<Row> = records.iter().map(Row::of).collect();
-        rows.iter().flat_map(|row| row.lines(columns(&rows))).collect()
+    fn rows(records: &[UarchLine]) -> Vec<String> {
+        let rows: Vec<SheetRow> = records.iter().map(SheetRow::from_record).collect();
+        rows.iter().flat_map(|row| row.row_lines(column_widths(&rows))).collect()
     }
 
     #[test]
@@ -194,15 +192,14 @@ mod tests {
             "  data caches, level 1: cost  4.98 core cycles  4.95 to 5.02",
             "  usable return stack         none",
         ];
-        assert_eq!(rows(&CoreRecord::all(&made_up::lines())), all);
+        assert_eq!(rows(&UarchLine::from_lines(&simulated_lines::simulated_lines())), all);
     }
 
     #[test]
     fn costs_are_in_time_too() {
-        let mut records = CoreRecord::all(&made_up::lines());
-        assert_eq!(records[4].time(), None);
-        let quantile =
-            |share: f64, ns: f64| serde_json::json!({ "share": share, "core_cycles": 5.0, "ns": ns });
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
+        assert_eq!(records[4].describe_time(), None);
+        let quantile = |share: f64, ns: f64| serde_json::json!({ "share": share, "core_cycles": 5.0, "ns": ns });
         let time = serde_json::json!({ "value": 151.3, "low": 150.0, "high": 155.0, "unit": "ns" });
         let quantiles = [quantile(0.05, 148.04), quantile(0.5, 151.3), quantile(0.95, 172.0)];
         let spread = serde_json::json!({ "n": 9, "time": time, "rounds": 96, "quantiles": quantiles });
@@ -213,28 +210,32 @@ mod tests {
 
     #[test]
     fn findings_say_what_they_mean_below_them() {
-        let line =
-            made_up::line("environment", "environment.page_walk", "found", Some([55.0; 3]), "core_cycles");
-        let mut record = CoreRecord::all(&[line]).remove(0);
-        record.part = Part::Environment;
+        let line = simulated_lines::simulated_line(
+            "environment",
+            "environment.page_walk",
+            "found",
+            Some([55.0; 3]),
+            "core_cycles",
+        );
+        let mut record = UarchLine::from_lines(&[line]).remove(0);
+        record.part = CorePart::Environment;
         (record.why, record.told) = ("a walk goes far".to_string(), Some("CPUID: a guest".to_string()));
-        let row = Row::of(&record);
+        let row = SheetRow::from_record(&record);
         assert_eq!(
             (row.name.as_str(), row.finding),
             ("page walk", vec!["a walk goes far".to_string(), "CPUID: a guest".to_string()])
         );
-        record.part = Part::Memory;
-        assert!(Row::of(&record).finding.is_empty());
+        record.part = CorePart::Memory;
+        assert!(SheetRow::from_record(&record).finding.is_empty());
     }
 
     #[test]
     fn cpuid_stands_beside_the_number_or_below_it() {
-        let mut records = CoreRecord::all(&made_up::lines());
+        let mut records = UarchLine::from_lines(&simulated_lines::simulated_lines());
         records[3].cpuid = Some(32768.0);
         let wide = "  data caches, level 1: size    48 KiB          47.5 to 48.5  CPUID says 32 KiB";
         assert_eq!(rows(&records)[3], wide);
-        records[0].caveats =
-            serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
+        records[0].caveats = serde_json::from_str(r#"[{ "code": "sibling_busy", "text": "" }]"#).expect("a caveat");
         let shared = "  reorder buffer               394 entries      394 to 396    sibling busy";
         assert_eq!(rows(&records)[0], shared);
         records[0].caveats.clear();

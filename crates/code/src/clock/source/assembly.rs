@@ -1,33 +1,33 @@
 //! NASM and GNU as: two macros, which store a reading where they are told. They change the registers that the method changes.
 
-use super::language::{Language, Words};
-use super::syntax::{Line, Syntax, lines, name};
-use crate::clock::method::{Clock, Side};
-use crate::clock::step::Step;
+use super::language::{SourceLanguage, TemplateWords};
+use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
+use crate::clock::step::ClockStep;
+use crate::clock::timing_method::{Clock, ClockSide};
 
-pub(super) const NASM: Language = Language {
+pub(super) const NASM: SourceLanguage = SourceLanguage {
     name: "nasm",
     about: "macros for NASM",
     calls: false,
     comment: "; ",
     template: include_str!("nasm.txt"),
     example: include_str!("nasm_example.txt"),
-    words: |clock| words(clock, &Dialect::NASM),
+    words: |clock| fill_words(clock, &MacroDialect::NASM),
 };
 
-pub(super) const GAS: Language = Language {
+pub(super) const GAS: SourceLanguage = SourceLanguage {
     name: "gas",
     about: "macros for GNU as, AT&T syntax",
     calls: false,
     comment: " * ",
     template: include_str!("gas.txt"),
     example: include_str!("gas_example.txt"),
-    words: |clock| words(clock, &Dialect::GAS),
+    words: |clock| fill_words(clock, &MacroDialect::GAS),
 };
 
 /// What differs between the two, besides the instructions.
-struct Dialect {
-    syntax: Syntax,
+struct MacroDialect {
+    syntax: SourceSyntax,
     /// The parameters of a macro, without and with a counter's number.
     parameters: [&'static str; 2],
     argument: &'static str,
@@ -39,9 +39,9 @@ struct Dialect {
     comment: [&'static str; 2],
 }
 
-impl Dialect {
-    const NASM: Dialect = Dialect {
-        syntax: Syntax::Nasm,
+impl MacroDialect {
+    const NASM: MacroDialect = MacroDialect {
+        syntax: SourceSyntax::Nasm,
         parameters: [
             "1 ; %1: address of the 8 bytes for the reading",
             "2 ; %1: address of the 8 bytes for the reading, %2: the counter",
@@ -51,8 +51,8 @@ impl Dialect {
         counter: "mov ecx, %2",
         comment: ["; ", ""],
     };
-    const GAS: Dialect = Dialect {
-        syntax: Syntax::Att,
+    const GAS: MacroDialect = MacroDialect {
+        syntax: SourceSyntax::Att,
         parameters: [
             "to /* the 8 bytes for the reading, such as 0(%rsp) */",
             "to counter /* the 8 bytes for the reading, such as 0(%rsp), and the counter */",
@@ -64,10 +64,10 @@ impl Dialect {
     };
 }
 
-fn words(clock: &Clock, dialect: &Dialect) -> Words {
+fn fill_words(clock: &Clock, dialect: &MacroDialect) -> TemplateWords {
     let counts = clock.reads_counter();
-    let [start, end] = Side::BOTH.map(|side| body(clock, side, dialect));
-    Words {
+    let [start, end] = ClockSide::BOTH.map(|side| macro_body(clock, side, dialect));
+    TemplateWords {
         include: "",
         parameter: dialect.parameters[usize::from(counts)],
         argument: if counts { dialect.argument } else { "" },
@@ -76,19 +76,19 @@ fn words(clock: &Clock, dialect: &Dialect) -> Words {
     }
 }
 
-fn body(clock: &Clock, side: Side, dialect: &Dialect) -> String {
+fn macro_body(clock: &Clock, side: ClockSide, dialect: &MacroDialect) -> String {
     let [open, close] = dialect.comment;
-    let changed: Vec<String> = clock.clobbers_of(side).into_iter().map(name).collect();
+    let changed: Vec<String> = clock.side_clobbers(side).into_iter().map(register_name).collect();
     let mut text = format!("    {open}changes {}{close}\n", changed.join(", "));
-    for step in clock.side(side) {
-        let mut all = lines(*step, dialect.syntax);
-        if *step == Step::Rdpmc {
-            all.insert(0, Line { text: dialect.counter.to_string(), remark: "" });
+    for step in clock.side_steps(side) {
+        let mut all = step_lines(*step, dialect.syntax);
+        if *step == ClockStep::Rdpmc {
+            all.insert(0, SourceLine { text: dialect.counter.to_string(), remark: "" });
         }
-        if *step == Step::Store {
-            all.extend(dialect.store.map(|line| Line { text: line.to_string(), remark: "" }));
+        if *step == ClockStep::Store {
+            all.extend(dialect.store.map(|line| SourceLine { text: line.to_string(), remark: "" }));
         }
-        for Line { text: line, remark } in all {
+        for SourceLine { text: line, remark } in all {
             text.push_str(&match remark {
                 "" => format!("    {line}\n"),
                 remark => format!("    {line:<24} {open}{remark}{close}\n"),

@@ -1,13 +1,13 @@
 //! C and C++, with GNU C's inline assembly: a header of two functions that are always built in.
 
-use super::language::{Language, Words};
-use super::syntax::{Line, Syntax, lines, name};
-use super::wiring::Wiring;
-use crate::clock::method::{Clock, Side};
-use crate::clock::step::Step;
+use super::language::{SourceLanguage, TemplateWords};
+use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
+use super::wiring::RegisterWiring;
+use crate::clock::step::ClockStep;
+use crate::clock::timing_method::{Clock, ClockSide};
 use iced_x86::Register::{self, EAX, EDX};
 
-pub(super) const C: Language = Language {
+pub(super) const C: SourceLanguage = SourceLanguage {
     name: "c",
     about: "a header, C99 and later, for GCC and Clang; for the kernel too",
     calls: true,
@@ -15,12 +15,12 @@ pub(super) const C: Language = Language {
     template: include_str!("c.txt"),
     example: include_str!("c_example.txt"),
     words: |clock| {
-        let include = if clock.calls() { INCLUDE_CALL } else { INCLUDE };
-        words(clock, include, "uint32_t counter", "void")
+        let include = if clock.calls_system() { SYSTEM_INCLUDES } else { TYPE_INCLUDES };
+        fill_words(clock, include, "uint32_t counter", "void")
     },
 };
 
-pub(super) const CXX: Language = Language {
+pub(super) const CXX: SourceLanguage = SourceLanguage {
     name: "c++",
     about: "a header, C++11 and later, for GCC and Clang",
     calls: true,
@@ -29,86 +29,83 @@ pub(super) const CXX: Language = Language {
     example: include_str!("cxx_example.txt"),
     words: |clock| {
         let include =
-            if clock.calls() { "#include <cstdint>\n#include <time.h>\n" } else { "#include <cstdint>\n" };
-        let words = words(clock, include, "std::uint32_t counter", "");
+            if clock.calls_system() { "#include <cstdint>\n#include <time.h>\n" } else { "#include <cstdint>\n" };
+        let words = fill_words(clock, include, "std::uint32_t counter", "");
         let qualified = |text: String| {
             let text = text.replace("uint64_t", "std::uint64_t");
             text.replace(" clock_gettime(", " ::clock_gettime(")
         };
-        Words { start: qualified(words.start), end: qualified(words.end), ..words }
+        TemplateWords { start: qualified(words.start), end: qualified(words.end), ..words }
     },
 };
 
-const INCLUDE: &str = "#ifdef __KERNEL__\n#include <linux/types.h>\n#else\n#include <stdint.h>\n#endif\n";
-const INCLUDE_CALL: &str = "#include <stdint.h>\n#include <time.h>\n#ifndef CLOCK_MONOTONIC_RAW\n\
+const TYPE_INCLUDES: &str = "#ifdef __KERNEL__\n#include <linux/types.h>\n#else\n#include <stdint.h>\n#endif\n";
+const SYSTEM_INCLUDES: &str = "#include <stdint.h>\n#include <time.h>\n#ifndef CLOCK_MONOTONIC_RAW\n\
     #error \"compile with -std=gnu11 or -D_GNU_SOURCE: strict C hides CLOCK_MONOTONIC_RAW\"\n#endif\n";
 
-fn words(clock: &Clock, include: &'static str, counter: &'static str, nothing: &'static str) -> Words {
+fn fill_words(clock: &Clock, include: &'static str, counter: &'static str, nothing: &'static str) -> TemplateWords {
     let (parameter, argument) = if clock.reads_counter() { (counter, "counter") } else { (nothing, "") };
-    let [start, end] =
-        Side::BOTH.map(|side| if clock.calls() { call(clock, side) } else { body(clock, side) });
-    Words { include, parameter, argument, start, end }
+    let [start, end] = ClockSide::BOTH
+        .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { function_body(clock, side) });
+    TemplateWords { include, parameter, argument, start, end }
 }
 
 /// A function's body: one statement of assembly, which the compiler keeps together and in its place.
-fn body(clock: &Clock, side: Side) -> String {
-    let wiring = Wiring::new(clock, side);
+fn function_body(clock: &Clock, side: ClockSide) -> String {
+    let wiring = RegisterWiring::new(clock, side);
     let mut text = String::from("    uint64_t low, high");
     text.push_str(if wiring.keeps_rbx { ", rbx;\n\n" } else { ";\n\n" });
     text.push_str("    __asm__ __volatile__(\n");
-    for Line { text: line, remark } in assembly(clock.side(side), &wiring) {
+    for SourceLine { text: line, remark } in assembly_lines(clock.side_steps(side), &wiring) {
         let line = format!("        \"{line}\\n\\t\"");
         text.push_str(&if remark.is_empty() { line + "\n" } else { format!("{line:<44} /* {remark} */\n") });
     }
     let early = if wiring.is_moved || wiring.keeps_rbx { "=&" } else { "=" };
-    let [low, high] = wiring.reading.map(letter);
+    let [low, high] = wiring.reading.map(constraint_letter);
     text.push_str(&format!("        : \"{early}{low}\"(low), \"{early}{high}\"(high)"));
     text.push_str(if wiring.keeps_rbx { ", \"=&r\"(rbx)\n" } else { "\n" });
     text.push_str(if wiring.takes_counter { "        : \"c\"(counter)\n" } else { "        :\n" });
-    let clobbers = wiring.clobbers.iter().map(|register| format!("\"{}\", ", name(*register)));
+    let clobbers = wiring.clobbers.iter().map(|register| format!("\"{}\", ", register_name(*register)));
     text.push_str(&format!("        : {}\"memory\");\n", clobbers.collect::<String>()));
     text + "    return high << 32 | low;\n"
 }
 
 /// The lines of one statement, for compilers that write either syntax.
-fn assembly(steps: &[Step], wiring: &Wiring) -> Vec<Line> {
-    let [low, high] = wiring.reading.map(|register| name(register.full_register32()));
+fn assembly_lines(steps: &[ClockStep], wiring: &RegisterWiring) -> Vec<SourceLine> {
+    let [low, high] = wiring.reading.map(|register| register_name(register.full_register32()));
     let moved = |from: Register, to: &str, remark| {
-        let from = name(from);
-        Line { text: format!("{{mov %%{from}, %%{to}|mov {to}, {from}}}"), remark }
+        let from = register_name(from);
+        SourceLine { text: format!("{{mov %%{from}, %%{to}|mov {to}, {from}}}"), remark }
     };
     let mut all = Vec::new();
     for step in steps {
         match step {
-            Step::Store if wiring.is_moved => {
-                all.extend([moved(EAX, &low, ""), moved(EDX, &high, step.effect())]);
+            ClockStep::Store if wiring.is_moved => {
+                all.extend([moved(EAX, &low, ""), moved(EDX, &high, step.describe_effect())]);
             }
-            step => all.extend(both(*step)),
+            step => all.extend(in_both_syntaxes(*step)),
         }
     }
     if wiring.keeps_rbx {
         let text = "{mov %%rbx, %2|mov %2, rbx}".to_string();
-        all.insert(0, Line { text, remark: "the compiler may need RBX for itself" });
-        all.push(Line { text: "{mov %2, %%rbx|mov rbx, %2}".to_string(), remark: "" });
+        all.insert(0, SourceLine { text, remark: "the compiler may need RBX for itself" });
+        all.push(SourceLine { text: "{mov %2, %%rbx|mov rbx, %2}".to_string(), remark: "" });
     }
     all
 }
 
 /// A step's lines in both syntaxes of one text.
-fn both(step: Step) -> impl Iterator<Item = Line> {
-    let pairs = lines(step, Syntax::Att).into_iter().zip(lines(step, Syntax::Intel));
+fn in_both_syntaxes(step: ClockStep) -> impl Iterator<Item = SourceLine> {
+    let pairs = step_lines(step, SourceSyntax::Att).into_iter().zip(step_lines(step, SourceSyntax::Intel));
     pairs.map(|(att, intel)| {
         let same = att.text == intel.text;
         let doubled = att.text.replace('%', "%%");
-        Line {
-            text: if same { doubled } else { format!("{{{doubled}|{}}}", intel.text) },
-            remark: att.remark,
-        }
+        SourceLine { text: if same { doubled } else { format!("{{{doubled}|{}}}", intel.text) }, remark: att.remark }
     })
 }
 
 /// The letter that constraints have for a register.
-fn letter(register: Register) -> char {
+fn constraint_letter(register: Register) -> char {
     match register {
         Register::RAX => 'a',
         Register::RDX => 'd',
@@ -118,13 +115,13 @@ fn letter(register: Register) -> char {
 }
 
 /// A function's body that calls the system: its fences are statements of their own.
-fn call(clock: &Clock, side: Side) -> String {
+fn system_call_body(clock: &Clock, side: ClockSide) -> String {
     let mut text = String::from("    struct timespec now;\n\n");
-    for step in clock.side(side) {
+    for step in clock.side_steps(side) {
         match step {
-            Step::ClockGettime => text.push_str("    clock_gettime(CLOCK_MONOTONIC_RAW, &now);\n"),
-            Step::Store => {}
-            step => both(*step).for_each(|Line { text: line, remark }| {
+            ClockStep::ClockGettime => text.push_str("    clock_gettime(CLOCK_MONOTONIC_RAW, &now);\n"),
+            ClockStep::Store => {}
+            step => in_both_syntaxes(*step).for_each(|SourceLine { text: line, remark }| {
                 let statement = format!("    __asm__ __volatile__(\"{line}\" : : : \"memory\");");
                 text.push_str(&format!("{statement} /* {remark} */\n"));
             }),

@@ -1,10 +1,10 @@
 //! A language as data.
 
-use crate::clock::method::Clock;
+use crate::clock::timing_method::Clock;
 
 /// A language that methods can be written in.
 #[derive(Debug, Clone, Copy)]
-pub struct Language {
+pub struct SourceLanguage {
     /// Its name on the command line.
     pub name: &'static str,
     /// A few words for help.
@@ -15,11 +15,11 @@ pub struct Language {
     pub(super) comment: &'static str,
     pub(super) template: &'static str,
     pub(super) example: &'static str,
-    pub(super) words: fn(&Clock) -> Words,
+    pub(super) words: fn(&Clock) -> TemplateWords,
 }
 
 /// What a language puts in the places of its template, besides what all have in common.
-pub(super) struct Words {
+pub(super) struct TemplateWords {
     pub(super) include: &'static str,
     pub(super) parameter: &'static str,
     pub(super) argument: &'static str,

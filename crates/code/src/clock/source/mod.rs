@@ -6,24 +6,24 @@
 
 mod assembly;
 mod c;
+#[cfg(test)]
+mod generated_files;
 mod language;
 mod rust;
 mod syntax;
 mod wiring;
-#[cfg(test)]
-mod written;
 
-pub use language::Language;
+pub use language::SourceLanguage;
 
-use super::method::Clock;
+use super::timing_method::Clock;
 use cyclescope_core::unit::Unit;
 
 /// Macros for C and C++ that keep a compiler from moving, or leaving out, computations.
-pub const GUARDS: &str = include_str!("guards.h");
+pub const C_GUARDS: &str = include_str!("guards.h");
 
 /// Why a method is not written in a language.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unwritten {
+pub struct UnsupportedLanguage {
     /// The reason.
     pub why: String,
     /// What to do instead.
@@ -31,56 +31,46 @@ pub struct Unwritten {
 }
 
 /// All languages.
-pub const LANGUAGES: &[Language] = &[c::C, c::CXX, rust::RUST, assembly::NASM, assembly::GAS];
+pub const LANGUAGES: &[SourceLanguage] = &[c::C, c::CXX, rust::RUST, assembly::NASM, assembly::GAS];
 
 /// The language of this name.
-pub fn language(name: &str) -> Option<&'static Language> {
+pub fn find_language(name: &str) -> Option<&'static SourceLanguage> {
     LANGUAGES.iter().find(|language| language.name == name)
 }
 
 /// The name of a method as languages have names.
-pub fn identifier(clock: &Clock) -> String {
+pub fn clock_identifier(clock: &Clock) -> String {
     clock.name.replace('-', "_")
 }
 
 /// The text of a method: a file to include or to paste, with what the method promises, its start, its end and an example. The
 /// example runs as a program, except that of methods which a process can't use unprepared: those have none.
-pub fn source(clock: &Clock, language: &Language) -> Result<String, Unwritten> {
-    if clock.calls() && !language.calls {
+pub fn render_source(clock: &Clock, language: &SourceLanguage) -> Result<String, UnsupportedLanguage> {
+    if clock.calls_system() && !language.calls {
         let able = LANGUAGES.iter().filter(|language| language.calls).map(|language| language.name);
-        return Err(Unwritten {
-            why: format!(
-                "{} calls a function of the C library and is no sequence of instructions",
-                clock.name
-            ),
-            remedy: format!(
-                "choose {}, or call clock_gettime(2) yourself",
-                able.collect::<Vec<_>>().join(", ")
-            ),
+        return Err(UnsupportedLanguage {
+            why: format!("{} calls a function of the C library and is no sequence of instructions", clock.name),
+            remedy: format!("choose {}, or call clock_gettime(2) yourself", able.collect::<Vec<_>>().join(", ")),
         });
     }
     let words = (language.words)(clock);
     let runs_alone = !clock.needs_ring0() && !clock.reads_counter();
     let mut text = language.template.to_string();
     if !runs_alone {
-        text = text
-            .lines()
-            .filter(|line| !line.contains(" Example: "))
-            .map(|line| format!("{line}\n"))
-            .collect();
+        text = text.lines().filter(|line| !line.contains(" Example: ")).map(|line| format!("{line}\n")).collect();
     }
-    let head: Vec<String> = head(clock, language).iter().map(|line| commented(language, line)).collect();
+    let head: Vec<String> = header_lines(clock, language).iter().map(|line| comment_line(language, line)).collect();
     for (place, put) in [
         ("@HEAD@", head.join("\n")),
         ("@EXAMPLE@", if runs_alone { language.example.trim_end().to_string() } else { String::new() }),
-        ("@GUARDS@", GUARDS.to_string()),
+        ("@GUARDS@", C_GUARDS.to_string()),
         ("@INCLUDE@", words.include.to_string()),
         ("@PARAMETER@", words.parameter.to_string()),
         ("@ARGUMENT@", words.argument.to_string()),
         ("@START@", words.start),
         ("@END@", words.end),
-        ("@NAME@", identifier(clock)),
-        ("@GUARD@", identifier(clock).to_uppercase()),
+        ("@NAME@", clock_identifier(clock)),
+        ("@GUARD@", clock_identifier(clock).to_uppercase()),
         ("@UNIT@", clock.counts.text().to_string()),
     ] {
         text = text.replace(place, &put);
@@ -88,13 +78,13 @@ pub fn source(clock: &Clock, language: &Language) -> Result<String, Unwritten> {
     Ok(text)
 }
 
-fn commented(language: &Language, line: &str) -> String {
+fn comment_line(language: &SourceLanguage, line: &str) -> String {
     format!("{}{line}", language.comment).trim_end().to_string()
 }
 
 /// What a user has to know of a method, from its data.
-fn head(clock: &Clock, language: &Language) -> Vec<String> {
-    let promised = |made| clock.promises.each().into_iter().filter(move |(_, _, kept)| *kept == made);
+fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
+    let promised = |made| clock.promises.list_promises().into_iter().filter(move |(_, _, kept)| *kept == made);
     let mut lines = vec![
         format!("{}: {}", clock.name, clock.about),
         format!("Source: {}", clock.source),
@@ -113,15 +103,15 @@ fn head(clock: &Clock, language: &Language) -> Vec<String> {
     lines.push(String::new());
     lines.extend(promised(true).map(|(_, text, _)| format!("promised:     {text}")));
     lines.extend(promised(false).map(|(_, text, _)| format!("not promised: {text}")));
-    lines.extend(conditions(clock).into_iter().map(|text| format!("condition:    {text}")));
+    lines.extend(list_conditions(clock).into_iter().map(|text| format!("condition:    {text}")));
     lines.push(String::new());
-    lines.extend(USE.map(str::to_string));
+    lines.extend(USAGE_LINES.map(str::to_string));
     lines.push(String::new());
     lines
 }
 
 /// The paper's way to a figure: G. Paoloni, How to Benchmark Code Execution Times on Intel IA-32 and IA-64, section 4.
-const USE: [&str; 5] = [
+const USAGE_LINES: [&str; 5] = [
     "1. Choose the method by its variance, contamination and resolution here: cyclescope evaluate.",
     "2. Keep the thread on one CPU, and run the code a few times before it counts.",
     "3. Take many pairs around the code, and as many around nothing, in turn: the latter are the overhead.",
@@ -130,9 +120,9 @@ const USE: [&str; 5] = [
 ];
 
 /// What must hold for a method: the conditions of its steps, each once.
-pub fn conditions(clock: &Clock) -> Vec<&'static str> {
+pub fn list_conditions(clock: &Clock) -> Vec<&'static str> {
     let mut found = Vec::new();
-    for condition in clock.steps().filter_map(|step| step.condition()) {
+    for condition in clock.steps().filter_map(|step| step.describe_condition()) {
         if !found.contains(&condition) {
             found.push(condition);
         }

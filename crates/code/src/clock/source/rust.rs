@@ -1,12 +1,12 @@
 //! Rust: a module of two functions that are always built in.
 
-use super::language::{Language, Words};
-use super::syntax::{Line, Syntax, lines, name};
-use super::wiring::Wiring;
-use crate::clock::method::{Clock, Side};
-use crate::clock::step::Step;
+use super::language::{SourceLanguage, TemplateWords};
+use super::syntax::{SourceLine, SourceSyntax, register_name, step_lines};
+use super::wiring::RegisterWiring;
+use crate::clock::step::ClockStep;
+use crate::clock::timing_method::{Clock, ClockSide};
 
-pub(super) const RUST: Language = Language {
+pub(super) const RUST: SourceLanguage = SourceLanguage {
     name: "rust",
     about: "a module, Rust 1.82 and later",
     calls: true,
@@ -14,17 +14,16 @@ pub(super) const RUST: Language = Language {
     template: include_str!("rust.txt"),
     example: include_str!("rust_example.txt"),
     words: |clock| {
-        let include = if clock.calls() { INCLUDE_CALL } else { "" };
-        let (parameter, argument) =
-            if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
-        let [start, end] =
-            Side::BOTH.map(|side| if clock.calls() { call(clock, side) } else { body(clock, side) });
-        Words { include, parameter, argument, start, end }
+        let include = if clock.calls_system() { SYSTEM_DECLARATIONS } else { "" };
+        let (parameter, argument) = if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
+        let [start, end] = ClockSide::BOTH
+            .map(|side| if clock.calls_system() { system_call_body(clock, side) } else { function_body(clock, side) });
+        TemplateWords { include, parameter, argument, start, end }
     },
 };
 
 /// The value of `CLOCK_MONOTONIC_RAW` is part of Linux's interface, as is the structure on x86-64.
-const INCLUDE_CALL: &str = "
+const SYSTEM_DECLARATIONS: &str = "
 const CLOCK_MONOTONIC_RAW: i32 = 4;
 
 #[repr(C)]
@@ -38,28 +37,30 @@ unsafe extern \"C\" {
 }
 ";
 
-fn body(clock: &Clock, side: Side) -> String {
-    let wiring = Wiring::new(clock, side);
-    let mut all: Vec<Line> = Vec::new();
+fn function_body(clock: &Clock, side: ClockSide) -> String {
+    let wiring = RegisterWiring::new(clock, side);
+    let mut all: Vec<SourceLine> = Vec::new();
     if wiring.keeps_rbx {
-        all.push(Line { text: "mov {rbx}, rbx".to_string(), remark: "the compiler needs RBX for itself" });
+        all.push(SourceLine { text: "mov {rbx}, rbx".to_string(), remark: "the compiler needs RBX for itself" });
     }
-    for step in clock.side(side) {
+    for step in clock.side_steps(side) {
         match step {
-            Step::Store if wiring.is_moved => {
-                let [low, high] = wiring.reading.map(|register| name(register.full_register32()));
-                all.push(Line { text: format!("mov {low}, eax"), remark: "" });
-                all.push(Line { text: format!("mov {high}, edx"), remark: step.effect() });
+            ClockStep::Store if wiring.is_moved => {
+                let [low, high] = wiring.reading.map(|register| register_name(register.full_register32()));
+                all.push(SourceLine { text: format!("mov {low}, eax"), remark: "" });
+                all.push(SourceLine { text: format!("mov {high}, edx"), remark: step.describe_effect() });
             }
-            step => all.extend(lines(*step, Syntax::Intel)),
+            step => all.extend(step_lines(*step, SourceSyntax::Intel)),
         }
     }
     if wiring.keeps_rbx {
-        all.push(Line { text: "mov rbx, {rbx}".to_string(), remark: "" });
+        all.push(SourceLine { text: "mov rbx, {rbx}".to_string(), remark: "" });
     }
     let mut text = String::from("    let (low, high): (u64, u64);\n");
-    text.push_str("    // SAFETY: it reads a clock, and names the registers that change.\n    unsafe {\n        asm!(\n");
-    for Line { text: line, remark } in all {
+    text.push_str(
+        "    // SAFETY: it reads a clock, and names the registers that change.\n    unsafe {\n        asm!(\n",
+    );
+    for SourceLine { text: line, remark } in all {
         let line = format!("            \"{line}\",");
         text.push_str(&if remark.is_empty() { line + "\n" } else { format!("{line:<40} // {remark}\n") });
     }
@@ -70,25 +71,25 @@ fn body(clock: &Clock, side: Side) -> String {
         text.push_str("            rbx = out(reg) _,\n");
     }
     for (register, to) in wiring.reading.iter().zip(["low", "high"]) {
-        text.push_str(&format!("            out(\"{}\") {to},\n", name(*register)));
+        text.push_str(&format!("            out(\"{}\") {to},\n", register_name(*register)));
     }
     for register in &wiring.clobbers {
-        text.push_str(&format!("            out(\"{}\") _,\n", name(*register)));
+        text.push_str(&format!("            out(\"{}\") _,\n", register_name(*register)));
     }
     text + "            options(nostack),\n        );\n    }\n    (high << 32) | low\n"
 }
 
 /// A function's body that calls the system.
-fn call(clock: &Clock, side: Side) -> String {
+fn system_call_body(clock: &Clock, side: ClockSide) -> String {
     let mut text = String::from(
         "    let mut now = Timespec { seconds: 0, nanoseconds: 0 };\n\
          \x20   // SAFETY: the structure is the call's own; the fences change nothing.\n    unsafe {\n",
     );
-    for step in clock.side(side) {
+    for step in clock.side_steps(side) {
         match step {
-            Step::ClockGettime => text.push_str("        clock_gettime(CLOCK_MONOTONIC_RAW, &mut now);\n"),
-            Step::Store => {}
-            step => lines(*step, Syntax::Intel).into_iter().for_each(|Line { text: line, remark }| {
+            ClockStep::ClockGettime => text.push_str("        clock_gettime(CLOCK_MONOTONIC_RAW, &mut now);\n"),
+            ClockStep::Store => {}
+            step => step_lines(*step, SourceSyntax::Intel).into_iter().for_each(|SourceLine { text: line, remark }| {
                 text.push_str(&format!("        asm!(\"{line}\", options(nostack)); // {remark}\n"));
             }),
         }

@@ -1,11 +1,11 @@
 //! Instructions as the text of assemblers.
 
-use crate::clock::step::Step;
+use crate::clock::step::ClockStep;
 use iced_x86::{Encoder, Instruction, OpKind, Register};
 
 /// A way to write instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(super) enum SourceSyntax {
     /// `mov eax, 0`, bytes by `.byte`.
     Intel,
     /// The same with bytes by `db`.
@@ -15,60 +15,60 @@ pub(super) enum Syntax {
 }
 
 /// A line of assembly and a remark.
-pub(super) struct Line {
+pub(super) struct SourceLine {
     pub(super) text: String,
     pub(super) remark: &'static str,
 }
 
 /// The lines of a step that are the same in every program.
-pub(super) fn lines(step: Step, syntax: Syntax) -> Vec<Line> {
+pub(super) fn step_lines(step: ClockStep, syntax: SourceSyntax) -> Vec<SourceLine> {
     let texts = step.instructions().into_iter().map(|instruction| {
         // Assemblers learned these later than compilers in use.
-        if step.feature().is_some_and(is_late) {
-            bytes(&instruction, syntax)
+        if step.required_feature().is_some_and(is_late_feature) {
+            byte_directive(&instruction, syntax)
         } else {
-            text(&instruction, syntax)
+            instruction_text(&instruction, syntax)
         }
     });
     // The remark stands beside the last instruction: what comes before prepares it.
-    let mut lines: Vec<Line> = texts.map(|text| Line { text, remark: "" }).collect();
+    let mut lines: Vec<SourceLine> = texts.map(|text| SourceLine { text, remark: "" }).collect();
     if let Some(last) = lines.last_mut() {
-        last.remark = step.effect();
+        last.remark = step.describe_effect();
     }
     lines
 }
 
-fn is_late(feature: iced_x86::CpuidFeature) -> bool {
+fn is_late_feature(feature: iced_x86::CpuidFeature) -> bool {
     matches!(feature, iced_x86::CpuidFeature::SERIALIZE | iced_x86::CpuidFeature::RDPRU)
 }
 
-fn text(instruction: &Instruction, syntax: Syntax) -> String {
+fn instruction_text(instruction: &Instruction, syntax: SourceSyntax) -> String {
     let mut operands: Vec<String> =
-        (0..instruction.op_count()).map(|number| operand(instruction, number, syntax)).collect();
-    if syntax == Syntax::Att {
+        (0..instruction.op_count()).map(|number| operand_text(instruction, number, syntax)).collect();
+    if syntax == SourceSyntax::Att {
         operands.reverse();
     }
     let mnemonic = format!("{:?}", instruction.mnemonic()).to_lowercase();
     format!("{mnemonic} {}", operands.join(", ")).trim_end().to_string()
 }
 
-fn operand(instruction: &Instruction, number: u32, syntax: Syntax) -> String {
+fn operand_text(instruction: &Instruction, number: u32, syntax: SourceSyntax) -> String {
     let (sign, text) = match instruction.op_kind(number) {
-        OpKind::Register => ("%", name(instruction.op_register(number))),
+        OpKind::Register => ("%", register_name(instruction.op_register(number))),
         _ => ("$", instruction.immediate(number).to_string()),
     };
-    if syntax == Syntax::Att { format!("{sign}{text}") } else { text }
+    if syntax == SourceSyntax::Att { format!("{sign}{text}") } else { text }
 }
 
 /// A register's name.
-pub(super) fn name(register: Register) -> String {
+pub(super) fn register_name(register: Register) -> String {
     format!("{register:?}").to_lowercase()
 }
 
-fn bytes(instruction: &Instruction, syntax: Syntax) -> String {
+fn byte_directive(instruction: &Instruction, syntax: SourceSyntax) -> String {
     let mut encoder = Encoder::new(64);
     encoder.encode(instruction, 0).expect("the library's own instructions can be encoded");
     let bytes: Vec<String> = encoder.take_buffer().iter().map(|byte| format!("{byte:#04x}")).collect();
-    let directive = if syntax == Syntax::Nasm { "db" } else { ".byte" };
+    let directive = if syntax == SourceSyntax::Nasm { "db" } else { ".byte" };
     format!("{directive} {}", bytes.join(", "))
 }

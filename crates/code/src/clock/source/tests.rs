@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::asm::Emitter;
-use crate::clock::{ALL, Side};
+use crate::clock::{ALL_CLOCKS, ClockSide};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
@@ -30,14 +30,14 @@ impl Drop for Folder {
 }
 
 /// The methods that a language has.
-fn written(language: &Language) -> impl Iterator<Item = (&'static Clock, String)> {
-    ALL.iter().filter_map(|clock| source(clock, language).ok().map(|text| (clock, text)))
+fn written(language: &SourceLanguage) -> impl Iterator<Item = (&'static Clock, String)> {
+    ALL_CLOCKS.iter().filter_map(|clock| render_source(clock, language).ok().map(|text| (clock, text)))
 }
 
 /// The code of one side as the engine has it, references to memory zeroed.
-fn engine(clock: &Clock, side: Side) -> Vec<u8> {
-    let mut emitter = Emitter::at(0);
-    clock.emit(side, None, &mut emitter);
+fn engine(clock: &Clock, side: ClockSide) -> Vec<u8> {
+    let mut emitter = Emitter::starting_at(0);
+    clock.emit_side(side, None, &mut emitter);
     let (mut bytes, references) = emitter.finish();
     for at in references {
         bytes[at as usize..at as usize + 4].fill(0);
@@ -53,27 +53,25 @@ fn decoded(code: &[u8]) -> Vec<Instruction> {
 struct Probes(Vec<u8>);
 
 impl Probes {
-    fn code(&self, clock: &Clock, side: Side) -> Vec<u8> {
+    fn code(&self, clock: &Clock, side: ClockSide) -> Vec<u8> {
         let file = object::File::parse(&*self.0).expect("an object file");
         let name = probe(clock, side);
-        let symbol =
-            file.symbols().find(|symbol| symbol.name() == Ok(&name)).expect("each probe has a symbol");
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok(&name)).expect("each probe has a symbol");
         let section = file.section_by_index(symbol.section_index().expect("a section")).expect("a section");
         let code = &section.data().expect("code")[(symbol.address() - section.address()) as usize..];
-        let length =
-            decoded(code).into_iter().take_while(|one| one.mnemonic() != Mnemonic::Ret).map(|one| one.len());
+        let length = decoded(code).into_iter().take_while(|one| one.mnemonic() != Mnemonic::Ret).map(|one| one.len());
         code[..length.sum::<usize>()].to_vec()
     }
 }
 
-fn probe(clock: &Clock, side: Side) -> String {
-    format!("probe_{}_{}", identifier(clock), end_of(side))
+fn probe(clock: &Clock, side: ClockSide) -> String {
+    format!("probe_{}_{}", clock_identifier(clock), end_of(side))
 }
 
-fn end_of(side: Side) -> &'static str {
+fn end_of(side: ClockSide) -> &'static str {
     match side {
-        Side::Start => "start",
-        Side::End => "end",
+        ClockSide::Start => "start",
+        ClockSide::End => "end",
     }
 }
 
@@ -81,7 +79,7 @@ fn end_of(side: Side) -> &'static str {
 #[track_caller]
 fn tool(folder: &Path, name: &str, arguments: &[&str], object: &str) -> Option<Probes> {
     let Ok(output) = Command::new(name).args(arguments).current_dir(folder).output() else {
-        cyclescope_skipped::left_out(format_args!("{name} is not installed"));
+        cyclescope_skipped::report_left_out(format_args!("{name} is not installed"));
         return None;
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -113,21 +111,15 @@ struct Way {
 /// Holds a compiled function to the engine's code: the same instructions in the same order, byte by byte, nothing but moves
 /// between them, and around them what a function needs.
 #[track_caller]
-fn compare(clock: &Clock, side: Side, compiled: &[u8], how: &Way) {
+fn compare(clock: &Clock, side: ClockSide, compiled: &[u8], how: &Way) {
     let bytes = |code: &[u8]| -> Vec<Vec<u8>> {
         let of_method = decoded(code).into_iter().filter(is_of_method);
         of_method.map(|one| code[one.ip() as usize..one.next_ip() as usize].to_vec()).collect()
     };
-    let context = || {
-        format!(
-            "{}, {} {side:?}:\n{}",
-            how.name,
-            clock.name,
-            crate::asm::Listing::from_bytes(compiled).text()
-        )
-    };
+    let context =
+        || format!("{}, {} {side:?}:\n{}", how.name, clock.name, crate::asm::Listing::from_bytes(compiled).text());
     let instructions = decoded(compiled);
-    if clock.calls() {
+    if clock.calls_system() {
         // Its fences stand around the call, as in the engine.
         let order = |code: &[u8]| -> Vec<Mnemonic> {
             let mnemonics = decoded(code).into_iter().map(|one| one.mnemonic());
@@ -143,14 +135,12 @@ fn compare(clock: &Clock, side: Side, compiled: &[u8], how: &Way) {
         "{}",
         context()
     );
-    if clock.clobbers_of(side).contains(&Register::RBX) {
+    if clock.side_clobbers(side).contains(&Register::RBX) {
         let moves = |is_rbx: fn(&Instruction) -> bool| {
             instructions.iter().position(|one| one.mnemonic() == Mnemonic::Mov && is_rbx(one))
         };
-        let (saved, loaded) = (
-            moves(|one| one.op1_register() == Register::RBX),
-            moves(|one| one.op0_register() == Register::RBX),
-        );
+        let (saved, loaded) =
+            (moves(|one| one.op1_register() == Register::RBX), moves(|one| one.op0_register() == Register::RBX));
         assert!(saved.is_some_and(|at| at < first) && loaded.is_some_and(|at| at > last), "{}", context());
     }
     let around = |one: &Instruction| {
@@ -161,21 +151,21 @@ fn compare(clock: &Clock, side: Side, compiled: &[u8], how: &Way) {
     assert!(!how.is_straight || outside.into_iter().all(around), "{}", context());
 }
 
-fn compare_all(language: &Language, probes: &Probes, how: &Way) {
+fn compare_all(language: &SourceLanguage, probes: &Probes, how: &Way) {
     for (clock, _) in written(language) {
-        Side::BOTH.iter().for_each(|side| compare(clock, *side, &probes.code(clock, *side), how));
+        ClockSide::BOTH.iter().for_each(|side| compare(clock, *side, &probes.code(clock, *side), how));
     }
 }
 
 /// A C or C++ file that includes every method twice, with a function for each side.
-fn probes_in_c(language: &Language, folder: &Folder, main: &str) {
+fn probes_in_c(language: &SourceLanguage, folder: &Folder, main: &str) {
     let mut text = String::new();
     let mut functions = String::new();
     for (clock, header) in written(language) {
-        let name = identifier(clock);
+        let name = clock_identifier(clock);
         folder.write(&name, &header);
         text.push_str(&format!("#include \"{name}\"\n#include \"{name}\"\n"));
-        for side in Side::BOTH {
+        for side in ClockSide::BOTH {
             let reading = match language.name {
                 "c" => format!("cyclescope_{name}_{}", end_of(side)),
                 _ => format!("cyclescope::{name}::{}", end_of(side)),
@@ -184,12 +174,10 @@ fn probes_in_c(language: &Language, folder: &Folder, main: &str) {
                 if clock.reads_counter() { ("uint32_t counter", "counter") } else { ("void", "") };
             let probe = probe(clock, side);
             functions.push_str(&format!("uint64_t {probe}({parameter});\n"));
-            functions
-                .push_str(&format!("uint64_t {probe}({parameter}) {{ return {reading}({argument}); }}\n"));
+            functions.push_str(&format!("uint64_t {probe}({parameter}) {{ return {reading}({argument}); }}\n"));
         }
     }
-    let functions =
-        if language.name == "c" { functions } else { format!("extern \"C\" {{\n{functions}}}\n") };
+    let functions = if language.name == "c" { functions } else { format!("extern \"C\" {{\n{functions}}}\n") };
     folder.write(main, &(text + "#include <stdint.h>\n" + &functions));
 }
 
@@ -260,12 +248,11 @@ fn rustc_assembles_the_engines_instructions() {
     let folder = Folder::new("rust");
     let mut text = String::new();
     for (clock, module) in written(&rust::RUST) {
-        let name = identifier(clock);
+        let name = clock_identifier(clock);
         folder.write(&format!("{name}.rs"), &module);
         text.push_str(&format!("mod {name};\n"));
-        let (parameter, argument) =
-            if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
-        for side in Side::BOTH {
+        let (parameter, argument) = if clock.reads_counter() { ("counter: u32", "counter") } else { ("", "") };
+        for side in ClockSide::BOTH {
             let (probe, end) = (probe(clock, side), end_of(side));
             text.push_str(&format!(
                 "#[unsafe(no_mangle)]\npub extern \"C\" fn {probe}({parameter}) -> u64 {{ {name}::{end}({argument}) }}\n"
@@ -302,9 +289,9 @@ fn rustc_assembles_the_engines_instructions() {
 
 /// Assemblers add nothing: all bytes are those of the engine.
 #[track_caller]
-fn assembled(language: &Language, probes: &Probes) {
+fn assembled(language: &SourceLanguage, probes: &Probes) {
     for (clock, _) in written(language) {
-        for side in Side::BOTH {
+        for side in ClockSide::BOTH {
             let same = probes.code(clock, side) == engine(clock, side);
             assert!(same, "{} {side:?}: {:02x?}", clock.name, probes.code(clock, side));
         }
@@ -316,11 +303,11 @@ fn gnu_as_assembles_the_engines_bytes() {
     let folder = Folder::new("gas");
     let mut text = String::new();
     for (clock, macros) in written(&assembly::GAS) {
-        let name = identifier(clock);
+        let name = clock_identifier(clock);
         folder.write(&name, &macros);
         text.push_str(&format!(".include \"{name}\"\n.include \"{name}\"\n"));
         let counter = if clock.reads_counter() { ", counter(%rip)" } else { "" };
-        for side in Side::BOTH {
+        for side in ClockSide::BOTH {
             let (probe, end) = (probe(clock, side), end_of(side));
             text.push_str(&format!("{probe}: cyclescope_{name}_{end} place(%rip){counter}\nret\n"));
         }
@@ -337,11 +324,11 @@ fn nasm_assembles_the_engines_bytes() {
     let folder = Folder::new("nasm");
     let mut text = String::from("bits 64\nsection .text\nextern place, counter\n");
     for (clock, macros) in written(&assembly::NASM) {
-        let name = identifier(clock);
+        let name = clock_identifier(clock);
         folder.write(&name, &macros);
         text.push_str(&format!("%include \"{name}\"\n%include \"{name}\"\n"));
         let counter = if clock.reads_counter() { ", [rel counter]" } else { "" };
-        for side in Side::BOTH {
+        for side in ClockSide::BOTH {
             let (probe, end) = (probe(clock, side), end_of(side));
             text.push_str(&format!("{probe}: cyclescope_{name}_{end} rel place{counter}\nret\n"));
         }
@@ -355,22 +342,21 @@ fn nasm_assembles_the_engines_bytes() {
 
 #[test]
 fn every_method_is_written_in_every_language_or_refused_with_a_reason() {
-    for clock in ALL {
+    for clock in ALL_CLOCKS {
         for language in LANGUAGES {
-            match source(clock, language) {
+            match render_source(clock, language) {
                 Ok(text) => {
                     assert!(!text.contains('@') || language.name == "gas", "{}: {text}", clock.name);
                     let about = [clock.about, clock.source, clock.counts.text()];
                     assert!(about.iter().all(|part| text.contains(part)), "{}: {text}", clock.name);
-                    for (_, promise, kept) in clock.promises.each() {
-                        let line =
-                            format!("{} {promise}", if kept { "promised:    " } else { "not promised:" });
+                    for (_, promise, kept) in clock.promises.list_promises() {
+                        let line = format!("{} {promise}", if kept { "promised:    " } else { "not promised:" });
                         assert!(text.contains(&line), "{} {}: {line}", clock.name, language.name);
                     }
                     assert_eq!(text.contains("ring 0 only, as"), clock.needs_ring0(), "{}", clock.name);
                 }
                 Err(error) => {
-                    assert!(clock.calls() && !language.calls, "{} {}: {error:?}", clock.name, language.name);
+                    assert!(clock.calls_system() && !language.calls, "{} {}: {error:?}", clock.name, language.name);
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! How one side of a method is wired into a function that a compiler builds in: where its reading leaves, and which registers
 //! the compiler has to give up.
 
-use crate::clock::method::{Clock, Side};
-use crate::clock::step::Step;
+use crate::clock::step::ClockStep;
+use crate::clock::timing_method::{Clock, ClockSide};
 use iced_x86::Register::{self, RAX, RBX, RCX, RDI, RDX, RSI};
 
 /// The wiring of one side.
-pub(super) struct Wiring {
+pub(super) struct RegisterWiring {
     /// The registers that the reading leaves in, its low half first.
     pub(super) reading: [Register; 2],
     /// Whether it is moved there, for later steps change EDX:EAX.
@@ -20,20 +20,19 @@ pub(super) struct Wiring {
     pub(super) clobbers: Vec<Register>,
 }
 
-impl Wiring {
-    pub(super) fn new(clock: &Clock, side: Side) -> Wiring {
-        let steps = clock.side(side);
-        let store = steps.iter().position(|step| *step == Step::Store).expect("each side stores one reading");
-        let changes_reading =
-            |step: &Step| step.clobbers().iter().any(|register| [RAX, RDX].contains(register));
+impl RegisterWiring {
+    pub(super) fn new(clock: &Clock, side: ClockSide) -> RegisterWiring {
+        let steps = clock.side_steps(side);
+        let store = steps.iter().position(|step| *step == ClockStep::Store).expect("each side stores one reading");
+        let changes_reading = |step: &ClockStep| step.clobbers().iter().any(|register| [RAX, RDX].contains(register));
         let is_moved = steps[store..].iter().any(changes_reading);
         let reading = if is_moved { [RSI, RDI] } else { [RAX, RDX] };
-        let takes_counter = steps.contains(&Step::Rdpmc);
-        let mut clobbers = clock.clobbers_of(side);
+        let takes_counter = steps.contains(&ClockStep::Rdpmc);
+        let mut clobbers = clock.side_clobbers(side);
         let keeps_rbx = clobbers.contains(&RBX);
         clobbers.retain(|register| *register != RBX && !reading.contains(register));
         // RDPMC leaves ECX as it was.
         clobbers.retain(|register| !(takes_counter && *register == RCX));
-        Wiring { reading, is_moved, keeps_rbx, takes_counter, clobbers }
+        RegisterWiring { reading, is_moved, keeps_rbx, takes_counter, clobbers }
     }
 }

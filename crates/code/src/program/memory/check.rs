@@ -1,6 +1,9 @@
 //! Validation of a memory before an executor uses it.
 
-use super::{Address, Area, At, Fill, Frames, MOST_AREAS, MOST_BYTES, Memory, TOP_MOST};
+use super::{
+    AreaAddress, AreaFill, MOST_ABOVE_TOP, MOST_AREA_BYTES, MOST_AREAS, MemoryArea, PhysicalFrames, PointerPosition,
+    ProgramMemory,
+};
 use cyclescope_core::error::BadBatch;
 
 /// The lowest address that user space cannot have with four levels of page tables (Intel SDM vol. 3A, 4.5).
@@ -9,16 +12,16 @@ const ADDRESSES: u64 = 1 << 47;
 const LOOP_REGISTER: u8 = 15;
 
 /// What is wrong, and what would be right.
-struct Wrong {
+struct AreaDefect {
     what: String,
     expected: String,
 }
 
-fn wrong(what: impl Into<String>, expected: impl Into<String>) -> Result<(), Wrong> {
-    Err(Wrong { what: what.into(), expected: expected.into() })
+fn reject_area(what: impl Into<String>, expected: impl Into<String>) -> Result<(), AreaDefect> {
+    Err(AreaDefect { what: what.into(), expected: expected.into() })
 }
 
-impl Memory {
+impl ProgramMemory {
     /// Whether the memory is one that an executor may be asked for; the error says which area is wrong, why, and what
     /// is expected.
     pub fn check(&self) -> Result<(), BadBatch> {
@@ -35,7 +38,7 @@ impl Memory {
                 .and_then(|()| area.check_fill())
                 .and_then(|()| self.check_pointer(number))
                 .and_then(|()| self.check_address(number));
-            checked.map_err(|Wrong { what, expected }| BadBatch {
+            checked.map_err(|AreaDefect { what, expected }| BadBatch {
                 part: format!("area {number}"),
                 what,
                 expected,
@@ -44,31 +47,33 @@ impl Memory {
         Ok(())
     }
 
-    fn check_pointer(&self, number: usize) -> Result<(), Wrong> {
+    fn check_pointer(&self, number: usize) -> Result<(), AreaDefect> {
         let area = &self.areas[number];
         let Some(pointer) = area.pointer else { return Ok(()) };
         if pointer.register >= LOOP_REGISTER {
-            return wrong(
+            return reject_area(
                 format!("register {} points into it", pointer.register),
                 "a general purpose register by its encoding number, 0 to 14",
             );
         }
-        let same = |other: &Area| other.pointer.is_some_and(|other| other.register == pointer.register);
+        let same = |other: &MemoryArea| other.pointer.is_some_and(|other| other.register == pointer.register);
         if self.areas[..number].iter().any(same) {
-            return wrong(
+            return reject_area(
                 format!("register {} points into another area already", pointer.register),
                 "another register for each area",
             );
         }
-        if pointer.at == At::Top && (area.bytes < TOP_MOST || matches!(area.fill, Fill::Ring(_))) {
-            return wrong(
+        if pointer.at == PointerPosition::Top && (area.bytes < MOST_ABOVE_TOP || matches!(area.fill, AreaFill::Ring(_)))
+        {
+            return reject_area(
                 format!("a register points to the top of its {} bytes", area.bytes),
-                format!("{TOP_MOST} bytes at least, and no ring"),
+                format!("{MOST_ABOVE_TOP} bytes at least, and no ring"),
             );
         }
-        let least = if matches!(area.fill, Fill::Ring(_)) { 8 } else { 1 };
-        if pointer.at == At::Middle && self.pointer_offset(number).is_none_or(|at| at + least > area.bytes) {
-            return wrong(
+        let least = if matches!(area.fill, AreaFill::Ring(_)) { 8 } else { 1 };
+        if pointer.at == PointerPosition::Middle && self.pointer_offset(number).is_none_or(|at| at + least > area.bytes)
+        {
+            return reject_area(
                 format!("the staggered middle of {} bytes is outside of it", area.bytes),
                 "a larger area, or a pointer to its start",
             );
@@ -76,27 +81,27 @@ impl Memory {
         Ok(())
     }
 
-    fn check_address(&self, number: usize) -> Result<(), Wrong> {
+    fn check_address(&self, number: usize) -> Result<(), AreaDefect> {
         let area = &self.areas[number];
-        let Address::Fixed(address) = area.address else { return Ok(()) };
+        let AreaAddress::Fixed(address) = area.address else { return Ok(()) };
         if address == 0 || !address.is_multiple_of(area.page_bytes()) {
-            return wrong(
+            return reject_area(
                 format!("its address {address:#x} is not the start of a page"),
                 format!("a multiple of {:#x}", area.page_bytes()),
             );
         }
         if address > ADDRESSES - area.mapped_bytes() {
-            return wrong(
+            return reject_area(
                 format!("its end is beyond the addresses of user space, from {address:#x} on"),
                 format!("an end of at most {ADDRESSES:#x}"),
             );
         }
-        let overlaps = |other: &&Area| {
-            matches!(other.address, Address::Fixed(start)
+        let overlaps = |other: &&MemoryArea| {
+            matches!(other.address, AreaAddress::Fixed(start)
                 if start < address + area.mapped_bytes() && address < start + other.mapped_bytes())
         };
         match self.areas[..number].iter().find(overlaps) {
-            Some(_) => wrong(
+            Some(_) => reject_area(
                 format!("at {address:#x} it overlaps another area"),
                 "addresses at which all areas have room",
             ),
@@ -105,13 +110,13 @@ impl Memory {
     }
 }
 
-impl Area {
-    fn check_size(&self) -> Result<(), Wrong> {
-        if !(1..=MOST_BYTES).contains(&self.bytes) {
-            return wrong(format!("it has {} bytes", self.bytes), format!("1 to {MOST_BYTES} bytes"));
+impl MemoryArea {
+    fn check_size(&self) -> Result<(), AreaDefect> {
+        if !(1..=MOST_AREA_BYTES).contains(&self.bytes) {
+            return reject_area(format!("it has {} bytes", self.bytes), format!("1 to {MOST_AREA_BYTES} bytes"));
         }
         match self.frames {
-            Frames::Repeated(pages) if pages == 0 || self.frame_bytes() > self.mapped_bytes() => wrong(
+            PhysicalFrames::Repeated(pages) if pages == 0 || self.frame_bytes() > self.mapped_bytes() => reject_area(
                 format!("{pages} physical pages repeat in {} pages", self.mapped_bytes() / self.page_bytes()),
                 "at least one physical page, and no more than the area has pages",
             ),
@@ -119,31 +124,31 @@ impl Area {
         }
     }
 
-    fn check_fill(&self) -> Result<(), Wrong> {
+    fn check_fill(&self) -> Result<(), AreaDefect> {
         let room = self.bytes.min(self.frame_bytes());
         match &self.fill {
-            Fill::Pattern(_) | Fill::Random(_) => Ok(()),
-            Fill::Bytes(bytes) if bytes.is_empty() => {
-                wrong("it is filled with no bytes", "at least one byte")
+            AreaFill::Pattern(_) | AreaFill::Random(_) => Ok(()),
+            AreaFill::Bytes(bytes) if bytes.is_empty() => {
+                reject_area("it is filled with no bytes", "at least one byte")
             }
-            Fill::Bytes(bytes) | Fill::Image(bytes) if bytes.len() as u64 > room => wrong(
+            AreaFill::Bytes(bytes) | AreaFill::Image(bytes) if bytes.len() as u64 > room => reject_area(
                 format!("it is filled with {} bytes", bytes.len()),
                 format!("at most {room} bytes, as many as its physical memory has"),
             ),
-            Fill::Bytes(_) | Fill::Image(_) => Ok(()),
-            Fill::Ring(ring) => {
+            AreaFill::Bytes(_) | AreaFill::Image(_) => Ok(()),
+            AreaFill::Ring(ring) => {
                 if ring.stride == 0 || !ring.stride.is_multiple_of(8) {
-                    return wrong(
+                    return reject_area(
                         format!("its ring has a stride of {}", ring.stride),
                         "a multiple of 8 bytes, the size of a pointer",
                     );
                 }
-                let (elements, distinct) = (ring.elements(self.bytes), ring.distinct(self.frame_bytes()));
+                let (elements, distinct) = (ring.element_count(self.bytes), ring.distinct_elements(self.frame_bytes()));
                 if elements == 0 {
-                    return wrong("a pointer does not fit in it", "at least 8 bytes");
+                    return reject_area("a pointer does not fit in it", "at least 8 bytes");
                 }
                 if elements > distinct {
-                    return wrong(
+                    return reject_area(
                         format!("{elements} elements of its ring share {distinct} places in physical memory"),
                         "a stride at which each element has a place of its own, such as a page and a line",
                     );

@@ -1,50 +1,50 @@
 //! The contents of areas: the bytes that an executor writes.
 
-use super::{Area, Fill, Order, Ring};
+use super::{AreaFill, MemoryArea, PointerRing, RingOrder};
 use cyclescope_core::random::Random;
 
-impl Area {
-    /// Writes what its physical memory holds at first, [`Area::frame_bytes`] long, for an area at this address.
+impl MemoryArea {
+    /// Writes what its physical memory holds at first, [`MemoryArea::frame_bytes`] long, for an area at this address.
     ///
     /// # Panics
     ///
-    /// Where the memory is not one that [`Memory::check`](super::Memory::check) accepts, or the length differs.
-    pub fn write(&self, address: u64, into: &mut [u8]) {
+    /// Where the memory is not one that [`Memory::check`](super::ProgramMemory::check) accepts, or the length differs.
+    pub fn write_contents(&self, address: u64, into: &mut [u8]) {
         assert_eq!(into.len() as u64, self.frame_bytes(), "all of an area's physical memory is written");
         let end = self.bytes.min(self.frame_bytes()) as usize;
         let (inside, behind) = into.split_at_mut(end);
         behind.fill(0);
         match &self.fill {
-            Fill::Pattern(element) => repeat(&element.pattern().to_le_bytes(), inside),
-            Fill::Bytes(bytes) => repeat(bytes, inside),
-            Fill::Image(bytes) => {
+            AreaFill::Pattern(element) => repeat_bytes(&element.to_word().to_le_bytes(), inside),
+            AreaFill::Bytes(bytes) => repeat_bytes(bytes, inside),
+            AreaFill::Image(bytes) => {
                 inside[..bytes.len()].copy_from_slice(bytes);
                 inside[bytes.len()..].fill(0);
             }
-            Fill::Random(seed) => {
+            AreaFill::Random(seed) => {
                 let mut random = Random::new(*seed);
                 inside
                     .chunks_mut(8)
-                    .for_each(|word| word.copy_from_slice(&random.bits().to_le_bytes()[..word.len()]));
+                    .for_each(|word| word.copy_from_slice(&random.next_bits().to_le_bytes()[..word.len()]));
             }
-            Fill::Ring(ring) => {
+            AreaFill::Ring(ring) => {
                 inside.fill(0);
-                ring.write(self, address, into);
+                ring.write_pointers(self, address, into);
             }
         }
     }
 
     /// The eight bytes of which the area is nothing but copies, if it is: what an executor can fill it with by itself.
-    pub fn word(&self) -> Option<u64> {
+    pub fn uniform_word(&self) -> Option<u64> {
         let whole = self.bytes == self.mapped_bytes();
         match &self.fill {
-            Fill::Pattern(element) if whole => Some(element.pattern()),
+            AreaFill::Pattern(element) if whole => Some(element.to_word()),
             _ => None,
         }
     }
 }
 
-fn repeat(bytes: &[u8], into: &mut [u8]) {
+fn repeat_bytes(bytes: &[u8], into: &mut [u8]) {
     let first = bytes.len().min(into.len());
     into[..first].copy_from_slice(&bytes[..first]);
     let mut done = first;
@@ -56,19 +56,19 @@ fn repeat(bytes: &[u8], into: &mut [u8]) {
     }
 }
 
-impl Ring {
+impl PointerRing {
     /// The elements in the order of the ring, each as its number from the start of the area. The area has `bytes`
     /// bytes, in pages of `page` bytes.
-    pub(crate) fn order(&self, bytes: u64, page: u64) -> Vec<u32> {
+    pub(crate) fn visit_order(&self, bytes: u64, page: u64) -> Vec<u32> {
         let mut random = Random::new(self.seed);
-        let mut order: Vec<u32> = (0..self.elements(bytes) as u32).collect();
+        let mut order: Vec<u32> = (0..self.element_count(bytes) as u32).collect();
         match self.order {
-            Order::Sequential => order,
-            Order::RandomByLine => {
+            RingOrder::Sequential => order,
+            RingOrder::RandomByLine => {
                 random.shuffle(&mut order);
                 order
             }
-            Order::RandomByPage => {
+            RingOrder::RandomByPage => {
                 let stride = u64::from(self.stride);
                 let page_of = |element: &u32| u64::from(*element) * stride / page;
                 let mut pages: Vec<&mut [u32]> =
@@ -80,8 +80,8 @@ impl Ring {
         }
     }
 
-    fn write(&self, area: &Area, address: u64, frames: &mut [u8]) {
-        let order = self.order(area.bytes, area.page_bytes());
+    fn write_pointers(&self, area: &MemoryArea, address: u64, frames: &mut [u8]) {
+        let order = self.visit_order(area.bytes, area.page_bytes());
         let at = |element: u32| u64::from(element) * u64::from(self.stride);
         let followed = order.iter().skip(1).chain(order.first());
         let length = frames.len();
@@ -92,7 +92,7 @@ impl Ring {
     }
 
     /// Number of elements with bytes of their own in this number of bytes of physical memory: further ones would alias.
-    pub(super) fn distinct(&self, frame_bytes: u64) -> u64 {
+    pub(super) fn distinct_elements(&self, frame_bytes: u64) -> u64 {
         let (mut a, mut b) = (u64::from(self.stride), frame_bytes);
         while b != 0 {
             (a, b) = (b, a % b);

@@ -5,18 +5,18 @@ use cyclescope_core::error::BadBatch;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn ring(stride: u32, order: Order) -> Ring {
-    Ring { stride, order, seed: 7 }
+fn ring(stride: u32, order: RingOrder) -> PointerRing {
+    PointerRing { stride, order, seed: 7 }
 }
 
-fn contents(area: &Area, address: u64) -> Vec<u8> {
+fn contents(area: &MemoryArea, address: u64) -> Vec<u8> {
     let mut bytes = vec![0xa5; area.frame_bytes() as usize];
-    area.write(address, &mut bytes);
+    area.write_contents(address, &mut bytes);
     bytes
 }
 
 /// The addresses that a ring visits from its first element on, until it is back.
-fn visited(area: &Area, address: u64) -> Vec<u64> {
+fn visited(area: &MemoryArea, address: u64) -> Vec<u64> {
     let bytes = contents(area, address);
     let mut all = vec![address];
     loop {
@@ -36,12 +36,12 @@ proptest! {
         bytes in 8u64..100_000,
         words in 1u32..600,
         seed: u64,
-        order in prop_oneof![Just(Order::Sequential), Just(Order::RandomByLine), Just(Order::RandomByPage)],
+        order in prop_oneof![Just(RingOrder::Sequential), Just(RingOrder::RandomByLine), Just(RingOrder::RandomByPage)],
     ) {
-        let ring = Ring { stride: 8 * words, order, seed };
-        let area = Area::ring(bytes, ring, 6);
+        let ring = PointerRing { stride: 8 * words, order, seed };
+        let area = MemoryArea::from_ring(bytes, ring, 6);
         let all = visited(&area, 0x7000_0000);
-        prop_assert_eq!(all.len() as u64, ring.elements(bytes));
+        prop_assert_eq!(all.len() as u64, ring.element_count(bytes));
         let distinct: BTreeSet<u64> = all.iter().copied().collect();
         prop_assert_eq!(distinct.len(), all.len());
         prop_assert!(all.iter().all(|at| (at - 0x7000_0000) % u64::from(ring.stride) == 0));
@@ -49,25 +49,25 @@ proptest! {
         let turns = all.windows(2).filter(|pair| pair[0] >> 12 != pair[1] >> 12).count();
         let pages: BTreeSet<u64> = all.iter().map(|at| at >> 12).collect();
         match order {
-            Order::Sequential => prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1])),
+            RingOrder::Sequential => prop_assert!(all.windows(2).all(|pair| pair[0] < pair[1])),
             // The first page may be entered in its middle, and is then left twice.
-            Order::RandomByPage => prop_assert!(turns <= pages.len()),
-            Order::RandomByLine => {}
+            RingOrder::RandomByPage => prop_assert!(turns <= pages.len()),
+            RingOrder::RandomByLine => {}
         }
     }
 }
 
 #[test]
 fn random_orders_differ_by_seed_and_from_each_other() {
-    let area = |order, seed| Area::ring(1 << 20, Ring { stride: 64, order, seed }, 6);
+    let area = |order, seed| MemoryArea::from_ring(1 << 20, PointerRing { stride: 64, order, seed }, 6);
     let order = |order, seed| visited(&area(order, seed), 0x10_0000);
-    let by_line = order(Order::RandomByLine, 1);
-    assert_ne!(by_line, order(Order::RandomByLine, 2));
-    assert_eq!(by_line, order(Order::RandomByLine, 1));
+    let by_line = order(RingOrder::RandomByLine, 1);
+    assert_ne!(by_line, order(RingOrder::RandomByLine, 2));
+    assert_eq!(by_line, order(RingOrder::RandomByLine, 1));
     let turns = |all: &[u64]| all.windows(2).filter(|pair| pair[0] >> 12 != pair[1] >> 12).count();
     // Of 256 pages one is the page before with probability 1/256.
     assert!(turns(&by_line) > 16_384 * 98 / 100, "{}", turns(&by_line));
-    let by_page = order(Order::RandomByPage, 1);
+    let by_page = order(RingOrder::RandomByPage, 1);
     assert!((255..=256).contains(&turns(&by_page)), "{}", turns(&by_page));
     let in_page: Vec<u64> = by_page.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
     assert!(in_page.iter().filter(|step| **step == 64).count() < 16_384 / 20, "no order within pages");
@@ -76,112 +76,109 @@ fn random_orders_differ_by_seed_and_from_each_other() {
 #[test]
 fn a_ring_in_repeated_pages_has_a_place_for_each_element() {
     // 64 pages and a line of each, all in one physical page.
-    let area = Area {
-        frames: Frames::Repeated(1),
-        ..Area::ring(64 * 4096 + 4096, ring(4096 + 64, Order::RandomByLine), 6)
+    let area = MemoryArea {
+        frames: PhysicalFrames::Repeated(1),
+        ..MemoryArea::from_ring(64 * 4096 + 4096, ring(4096 + 64, RingOrder::RandomByLine), 6)
     };
-    let memory = Memory { vectors: Element::F64, areas: vec![area] };
+    let memory = ProgramMemory { vectors: FloatElement::F64, areas: vec![area] };
     assert_eq!(memory.check(), Ok(()));
     let all = visited(&memory.areas[0], 0x4000_0000);
     assert_eq!(all.len(), 64);
     let lines: BTreeSet<u64> = all.iter().map(|at| at % 4096).collect();
     assert_eq!(lines.len(), 64);
     let mut memory = memory;
-    memory.areas[0].fill = Fill::Ring(ring(4096, Order::RandomByLine));
+    memory.areas[0].fill = AreaFill::Ring(ring(4096, RingOrder::RandomByLine));
     assert!(memory.check().unwrap_err().what.contains("share 1 places"));
 }
 
 #[test]
 fn fills_reach_the_last_byte_and_no_further() {
-    let area = Area::new(5000, Fill::Bytes(vec![1, 2, 3]));
+    let area = MemoryArea::new(5000, AreaFill::Bytes(vec![1, 2, 3]));
     let bytes = contents(&area, 0);
     assert_eq!(bytes.len(), 8192);
     assert!(bytes[..5000].iter().enumerate().all(|(at, byte)| usize::from(*byte) == at % 3 + 1));
     assert!(bytes[5000..].iter().all(|byte| *byte == 0));
-    let bytes = contents(&Area::new(5000, Fill::Image(vec![9; 10])), 0);
+    let bytes = contents(&MemoryArea::new(5000, AreaFill::Image(vec![9; 10])), 0);
     assert!(bytes[..10].iter().all(|byte| *byte == 9) && bytes[10..].iter().all(|byte| *byte == 0));
-    let bytes = contents(&Area::new(4096, Fill::Pattern(Element::F32)), 0);
-    assert!(bytes.chunks(8).all(|word| word == Element::F32.pattern().to_le_bytes()));
+    let bytes = contents(&MemoryArea::new(4096, AreaFill::Pattern(FloatElement::F32)), 0);
+    assert!(bytes.chunks(8).all(|word| word == FloatElement::F32.to_word().to_le_bytes()));
 }
 
 #[test]
 fn standard_areas_are_the_five_that_programs_have_always_had() {
-    let memory = Memory::standard(Element::F32, true);
+    let memory = ProgramMemory::standard(FloatElement::F32, true);
     assert_eq!(memory.check(), Ok(()));
     let addresses: Vec<u64> = (1..6).map(|area| area << 32).collect();
-    let registers: Vec<(usize, u64)> = memory.registers(&addresses, &[0, -64, 0, 0, 64]).collect();
-    let at = |area: u64, shift: i64| {
-        (((area + 1) << 32) + (512 << 10) + 320 * (2 * area + 1)).wrapping_add_signed(shift)
-    };
+    let registers: Vec<(usize, u64)> = memory.pointer_registers(&addresses, &[0, -64, 0, 0, 64]).collect();
+    let at =
+        |area: u64, shift: i64| (((area + 1) << 32) + (512 << 10) + 320 * (2 * area + 1)).wrapping_add_signed(shift);
     assert_eq!(registers, [(14, at(0, 0)), (7, at(1, -64)), (6, at(2, 0)), (4, at(3, 0)), (5, at(4, 64))]);
     for area in 0..5 {
-        let (allowed, most) = (memory.shifts(area), (512 << 10) - (64 << 10));
+        let (allowed, most) = (memory.allowed_shifts(area), (512 << 10) - (64 << 10));
         assert!(allowed.contains(&most) && allowed.contains(&-most), "{allowed:?}");
         assert!(!allowed.contains(&(512 << 10)) && !allowed.contains(&(-512 << 10)));
     }
-    assert!(memory.areas.iter().all(|area| area.lifetime == Lifetime::Fresh));
-    let untouched = Memory::standard(Element::F32, false);
-    assert!(untouched.areas.iter().all(|area| area.lifetime == Lifetime::Unused));
+    assert!(memory.areas.iter().all(|area| area.lifetime == StoreLifetime::Fresh));
+    let untouched = ProgramMemory::standard(FloatElement::F32, false);
+    assert!(untouched.areas.iter().all(|area| area.lifetime == StoreLifetime::Unused));
 }
 
 #[test]
 fn a_call_gets_the_whole_buffer_and_the_stack_below_its_pointer() {
-    for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_BYTES, 4096)] {
-        let memory = Memory::of_call(bytes, Fill::Random(3), stack);
+    for (bytes, stack) in [(1, 1), (1 << 20, 8 << 20), (MOST_AREA_BYTES, 4096)] {
+        let memory = ProgramMemory::for_call(bytes, AreaFill::Random(3), stack);
         assert_eq!(memory.check(), Ok(()));
         assert_eq!((memory.pointer_offset(0), memory.areas[0].bytes), (Some(0), bytes));
     }
-    assert!(Memory::of_call(MOST_BYTES + 1, Fill::Random(3), 1).check().is_err());
-    let [one, same, other] = [1, 1, 2].map(|seed| contents(&Area::new(4097, Fill::Random(seed)), 0));
-    assert!(
-        one == same && one != other && one[4096..4097] != [0] && one[4097..].iter().all(|byte| *byte == 0)
-    );
+    assert!(ProgramMemory::for_call(MOST_AREA_BYTES + 1, AreaFill::Random(3), 1).check().is_err());
+    let [one, same, other] = [1, 1, 2].map(|seed| contents(&MemoryArea::new(4097, AreaFill::Random(seed)), 0));
+    assert!(one == same && one != other && one[4096..4097] != [0] && one[4097..].iter().all(|byte| *byte == 0));
 }
 
 /// What is said of a memory whose second area was changed so.
-fn refused(change: impl Fn(&mut Area)) -> BadBatch {
-    let mut memory = Memory::default();
+fn refused(change: impl Fn(&mut MemoryArea)) -> BadBatch {
+    let mut memory = ProgramMemory::default();
     change(&mut memory.areas[1]);
     memory.check().unwrap_err()
 }
 
 #[test]
 fn what_is_wrong_is_named_with_its_area() {
-    let pointer = |register, at| Some(Pointer { register, at });
-    type Change = Box<dyn Fn(&mut Area)>;
+    let pointer = |register, at| Some(AreaPointer { register, at });
+    type Change = Box<dyn Fn(&mut MemoryArea)>;
     let cases: [(Change, &str); 17] = [
         (Box::new(|area| area.bytes = 0), "0 bytes"),
-        (Box::new(|area| area.bytes = MOST_BYTES + 1), "bytes"),
-        (Box::new(|area| area.fill = Fill::Bytes(Vec::new())), "no bytes"),
-        (Box::new(|area| area.fill = Fill::Image(vec![0; (1 << 20) + 1])), "filled with 1048577"),
-        (Box::new(|area| area.fill = Fill::Ring(ring(0, Order::Sequential))), "stride of 0"),
-        (Box::new(|area| area.fill = Fill::Ring(ring(12, Order::Sequential))), "stride of 12"),
+        (Box::new(|area| area.bytes = MOST_AREA_BYTES + 1), "bytes"),
+        (Box::new(|area| area.fill = AreaFill::Bytes(Vec::new())), "no bytes"),
+        (Box::new(|area| area.fill = AreaFill::Image(vec![0; (1 << 20) + 1])), "filled with 1048577"),
+        (Box::new(|area| area.fill = AreaFill::Ring(ring(0, RingOrder::Sequential))), "stride of 0"),
+        (Box::new(|area| area.fill = AreaFill::Ring(ring(12, RingOrder::Sequential))), "stride of 12"),
         (
             Box::new(|area| {
                 area.bytes = 7;
-                area.fill = Fill::Ring(ring(8, Order::Sequential));
+                area.fill = AreaFill::Ring(ring(8, RingOrder::Sequential));
             }),
             "does not fit",
         ),
-        (Box::new(|area| area.frames = Frames::Repeated(0)), "0 physical pages"),
-        (Box::new(|area| area.frames = Frames::Repeated(257)), "257 physical pages"),
-        (Box::new(move |area| area.pointer = pointer(15, At::Start)), "register 15"),
-        (Box::new(move |area| area.pointer = pointer(14, At::Start)), "another area already"),
+        (Box::new(|area| area.frames = PhysicalFrames::Repeated(0)), "0 physical pages"),
+        (Box::new(|area| area.frames = PhysicalFrames::Repeated(257)), "257 physical pages"),
+        (Box::new(move |area| area.pointer = pointer(15, PointerPosition::Start)), "register 15"),
+        (Box::new(move |area| area.pointer = pointer(14, PointerPosition::Start)), "another area already"),
         (Box::new(|area| area.bytes = 1000), "staggered middle"),
         (
             Box::new(move |area| {
-                area.bytes = TOP_MOST - 1;
-                area.pointer = pointer(3, At::Top);
+                area.bytes = MOST_ABOVE_TOP - 1;
+                area.pointer = pointer(3, PointerPosition::Top);
             }),
             "the top of its",
         ),
-        (Box::new(|area| area.address = Address::Fixed(0)), "not the start of a page"),
-        (Box::new(|area| area.address = Address::Fixed(0x1001)), "not the start of a page"),
-        (Box::new(|area| area.address = Address::Fixed((1 << 47) - 4096)), "beyond the addresses"),
+        (Box::new(|area| area.address = AreaAddress::Fixed(0)), "not the start of a page"),
+        (Box::new(|area| area.address = AreaAddress::Fixed(0x1001)), "not the start of a page"),
+        (Box::new(|area| area.address = AreaAddress::Fixed((1 << 47) - 4096)), "beyond the addresses"),
         (
             Box::new(|area| {
-                area.pages = Pages::Huge;
-                area.address = Address::Fixed(0x10_0000);
+                area.pages = PageSize::Huge;
+                area.address = AreaAddress::Fixed(0x10_0000);
             }),
             "not the start of a page",
         ),
@@ -191,25 +188,28 @@ fn what_is_wrong_is_named_with_its_area() {
         assert!(error.part == "area 1" && error.what.contains(what), "{what}: {error:?}");
         assert!(!error.expected.is_empty());
     }
-    let mut memory = Memory::default();
-    memory.areas[0].address = Address::Fixed(0x1000_0000);
-    memory.areas[3].address = Address::Fixed(0x1000_0000 + (1 << 20) - 4096);
+    let mut memory = ProgramMemory::default();
+    memory.areas[0].address = AreaAddress::Fixed(0x1000_0000);
+    memory.areas[3].address = AreaAddress::Fixed(0x1000_0000 + (1 << 20) - 4096);
     assert!(memory.check().unwrap_err().what.contains("overlaps"));
-    memory.areas = vec![Area::new(1, Fill::Bytes(vec![0])); MOST_AREAS + 1];
+    memory.areas = vec![MemoryArea::new(1, AreaFill::Bytes(vec![0])); MOST_AREAS + 1];
     assert_eq!(memory.check().unwrap_err().part, "the memory");
 }
 
 #[test]
 fn a_memory_survives_its_record() {
-    let mut memory = Memory::default();
-    memory.areas.push(Area {
-        pages: Pages::Huge,
-        address: Address::Fixed(0x4000_0000),
-        lifetime: Lifetime::Kept,
-        ..Area::ring(3 << 20, ring(64, Order::RandomByPage), 3)
+    let mut memory = ProgramMemory::default();
+    memory.areas.push(MemoryArea {
+        pages: PageSize::Huge,
+        address: AreaAddress::Fixed(0x4000_0000),
+        lifetime: StoreLifetime::Kept,
+        ..MemoryArea::from_ring(3 << 20, ring(64, RingOrder::RandomByPage), 3)
     });
-    memory.areas.push(Area { frames: Frames::Repeated(2), ..Area::new(1 << 20, Fill::Image(vec![1, 2])) });
+    memory.areas.push(MemoryArea {
+        frames: PhysicalFrames::Repeated(2),
+        ..MemoryArea::new(1 << 20, AreaFill::Image(vec![1, 2]))
+    });
     let text = serde_json::to_string(&memory).unwrap();
-    assert_eq!(serde_json::from_str::<Memory>(&text).unwrap(), memory);
+    assert_eq!(serde_json::from_str::<ProgramMemory>(&text).unwrap(), memory);
     assert!(text.contains(r#""fixed":1073741824"#) && text.contains(r#""order":"random_by_page""#), "{text}");
 }

@@ -1,30 +1,29 @@
 use std::collections::BTreeSet;
 
-use super::super::leaves::tests::emerald_rapids_vm;
+use super::super::cpuid_leaves::tests::emerald_rapids_vm;
 use super::*;
 use CpuidFeature as F;
 
-fn emerald_rapids(enabled: Enabled) -> Features {
+fn emerald_rapids(enabled: SystemSupport) -> CpuFeatures {
     let leaves = emerald_rapids_vm();
-    let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
-    Features::from_leaves(&leaves, &cpu, enabled, Fact::Known(LfenceOrder::Architectural))
+    let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nonexistent"));
+    CpuFeatures::from_leaves(&leaves, &cpu, enabled, Fact::Known(LfenceOrder::Architectural))
 }
 
-fn all_enabled() -> Enabled {
-    Enabled { xcr0: 0x600E7, tile_permission: true, fsgsbase: true, shadow_stack: true }
+fn all_enabled() -> SystemSupport {
+    SystemSupport { xcr0: 0x600E7, tile_permission: true, fsgsbase: true, shadow_stack: true }
 }
 
 #[test]
 fn every_feature_is_decided_once() {
     let mut seen = BTreeSet::new();
-    let special =
-        [F::HLE_or_RTM, F::SKINIT_or_SVM, F::TDX, F::XSAVE, F::PKU, F::FSGSBASE, F::CET_SS].into_iter();
-    let listed = BITS
+    let special = [F::HLE_or_RTM, F::SKINIT_or_SVM, F::TDX, F::XSAVE, F::PKU, F::FSGSBASE, F::CET_SS].into_iter();
+    let listed = FEATURE_BITS
         .iter()
         .map(|row| row.feature)
-        .chain(ALWAYS.iter().copied())
-        .chain(NEVER.iter().map(|row| row.0))
-        .chain(PADLOCK.iter().map(|row| row.0))
+        .chain(ALWAYS_USABLE.iter().copied())
+        .chain(NEVER_USABLE.iter().map(|row| row.0))
+        .chain(PADLOCK_BITS.iter().map(|row| row.0))
         .chain(special);
     for feature in listed {
         assert!(seen.insert(feature), "{feature:?} is listed twice");
@@ -37,31 +36,29 @@ fn every_feature_is_decided_once() {
 #[test]
 fn a_recorded_vm_has_what_it_says() {
     let features = emerald_rapids(all_enabled());
-    for feature in
-        [F::X64, F::SSE2, F::AVX2, F::AVX512F, F::AVX512_FP16, F::AVX_VNNI, F::RDTSCP, F::SERIALIZE]
-    {
+    for feature in [F::X64, F::SSE2, F::AVX2, F::AVX512F, F::AVX512_FP16, F::AVX_VNNI, F::RDTSCP, F::SERIALIZE] {
         assert!(features.has(feature), "{feature:?}");
     }
     for feature in [F::AMX_TILE, F::SSE4A, F::XOP, F::MPX, F::RDPRU, F::KNC, F::WAITPKG, F::PADLOCK_RNG] {
         assert!(!features.has(feature) && features.why_not(feature).is_some(), "{feature:?}");
     }
-    assert!(features.invariant_tsc());
+    assert!(features.has_invariant_tsc());
 }
 
 #[test]
 fn state_that_the_system_left_off_takes_features_away() {
-    let without_zmm = emerald_rapids(Enabled { xcr0: 0b111, ..all_enabled() });
+    let without_zmm = emerald_rapids(SystemSupport { xcr0: 0b111, ..all_enabled() });
     assert!(without_zmm.has(F::AVX2) && !without_zmm.has(F::AVX512F));
-    let without_ymm = emerald_rapids(Enabled { xcr0: 0b11, ..all_enabled() });
+    let without_ymm = emerald_rapids(SystemSupport { xcr0: 0b11, ..all_enabled() });
     assert!(!without_ymm.has(F::AVX) && !without_ymm.has(F::VAES) && without_ymm.has(F::SSE4_2));
-    let without_fsgsbase = emerald_rapids(Enabled { fsgsbase: false, ..all_enabled() });
-    assert!(!without_fsgsbase.fsgsbase());
+    let without_fsgsbase = emerald_rapids(SystemSupport { fsgsbase: false, ..all_enabled() });
+    assert!(!without_fsgsbase.has_fsgsbase());
 }
 
 #[test]
 fn missing_features_are_named_in_lower_case() {
     let features = emerald_rapids(all_enabled());
-    assert_eq!(features.missing(&[F::AVX2, F::SSE4A, F::AMX_TILE]), [F::SSE4A, F::AMX_TILE]);
+    assert_eq!(features.find_missing(&[F::AVX2, F::SSE4A, F::AMX_TILE]), [F::SSE4A, F::AMX_TILE]);
     let refused = features.require(&[F::SSE4A, F::AMX_TILE]).unwrap_err();
     assert_eq!(refused.what, "CPU feature sse4a, amx_tile");
     assert!(features.require(&[F::AVX2]).is_ok());
@@ -69,10 +66,10 @@ fn missing_features_are_named_in_lower_case() {
 
 #[test]
 fn without_cpuid_there_is_no_feature() {
-    let leaves = Leaves::default();
-    let cpu = Cpu::detect(&leaves, &Files::below("/nonexistent"));
-    let features = Features::from_leaves(&leaves, &cpu, Enabled::default(), Fact::unknown("hidden"));
-    assert_eq!(features.usable().count(), 0);
+    let leaves = CpuidLeaves::default();
+    let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nonexistent"));
+    let features = CpuFeatures::from_leaves(&leaves, &cpu, SystemSupport::default(), Fact::unknown("hidden"));
+    assert_eq!(features.list_usable().count(), 0);
 }
 
 /// Features that include one another by definition must do so on the machine that runs the test.
@@ -89,8 +86,8 @@ fn this_machine_is_consistent() {
 /// less than there is (a boot parameter can hide a flag), so the reverse is not asked for.
 #[test]
 fn this_machine_agrees_with_the_kernel() {
-    let Fact::Known(record) = Files::system().first_record("/proc/cpuinfo") else {
-        cyclescope_skipped::skipped("/proc/cpuinfo can't be read");
+    let Fact::Known(record) = SystemFiles::system().read_first_record("/proc/cpuinfo") else {
+        cyclescope_skipped::report_skipped("/proc/cpuinfo can't be read");
         return;
     };
     let features = this_machine();
@@ -102,9 +99,9 @@ fn this_machine_agrees_with_the_kernel() {
     }
 }
 
-fn this_machine() -> Features {
-    let (leaves, files) = (Leaves::read(), Files::system());
-    Features::detect(&leaves, &Cpu::detect(&leaves, &files), &files)
+fn this_machine() -> CpuFeatures {
+    let (leaves, files) = (CpuidLeaves::read(), SystemFiles::system());
+    CpuFeatures::detect(&leaves, &Processor::detect(&leaves, &files), &files)
 }
 
 /// The feature behind a flag of the kernel. Flags that mean more than usability by this process (AMX,
@@ -127,19 +124,19 @@ fn feature_of_flag(flag: &str) -> Option<F> {
         _ if flag.starts_with("amx") => return None,
         other => other,
     };
-    F::values().find(|&feature| name(feature) == renamed)
+    F::values().find(|&feature| feature_name(feature) == renamed)
 }
 
 #[test]
 fn lfence_is_promised_in_several_ways() {
-    let nothing = Files::below("/nonexistent");
+    let nothing = SystemFiles::rooted_at("/nonexistent");
     let order = |vendor: [u32; 3], signature: u32, bits: u32| {
-        let leaves = Leaves::from_table(&[
+        let leaves = CpuidLeaves::from_table(&[
             (0, 0, [1, vendor[0], vendor[1], vendor[2]]),
             (1, 0, [signature, 0, 0, 0]),
             (0x8000_0021, 0, [bits, 0, 0, 0]),
         ]);
-        lfence_order(&leaves, &Cpu::detect(&leaves, &nothing), &nothing).known().copied()
+        detect_lfence_order(&leaves, &Processor::detect(&leaves, &nothing), &nothing).known().copied()
     };
     const AMD: [u32; 3] = [0x6874_7541, 0x444D_4163, 0x6974_6E65];
     const INTEL: [u32; 3] = [0x756e_6547, 0x6c65_746e, 0x4965_6e69];

@@ -1,22 +1,22 @@
 use std::time::Duration;
 
 use super::super::Machine;
-use super::super::core_study::{Sharing, SiblingProof, SiblingStudy};
-use super::super::counters::{Counters, CycleCounter};
-use super::super::fact::{Fact, Files};
-use super::super::kernel_module::{ModuleStudy, Right};
-use super::super::leaves::Leaves;
+use super::super::core_study::{CoreSharing, SiblingProof, SiblingStudy};
+use super::super::counters::{CounterFacts, CycleCounterAccess};
+use super::super::cpuid_leaves::CpuidLeaves;
+use super::super::fact::{Fact, SystemFiles};
+use super::super::kernel_module::{CapabilityRight, ModuleStudy};
 use super::super::noise::NoiseBetween;
 use super::super::tsc_study::TscStudy;
 use super::*;
 
 /// A machine of which nothing is known but a target CPU.
 fn blank() -> Machine {
-    Machine::from_sources(Leaves::default(), &Files::below("/nonexistent"))
+    Machine::from_sources(CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"))
 }
 
-fn find(machine: &Machine, name: &str) -> Option<Finding> {
-    findings(&Evidence::of(machine)).into_iter().find(|finding| finding.name == name)
+fn find(machine: &Machine, name: &str) -> Option<MachineFinding> {
+    collect_findings(&FindingEvidence::from_machine(machine)).into_iter().find(|finding| finding.name == name)
 }
 
 #[test]
@@ -25,8 +25,8 @@ fn unknown_facts_make_no_findings() {
     for name in ["governor", "turbo", "isolation", "cpu_quota", "steal", "load", "tsc_rate", "tsc_step"] {
         assert_eq!(find(&machine, name), None, "{name}");
     }
-    assert_eq!(find(&machine, "invariant_tsc").unwrap().state, State::Problem);
-    assert_eq!(find(&machine, "microarchitecture").unwrap().state, State::Advice);
+    assert_eq!(find(&machine, "invariant_tsc").unwrap().state, FindingState::Problem);
+    assert_eq!(find(&machine, "microarchitecture").unwrap().state, FindingState::Advice);
 }
 
 #[test]
@@ -42,13 +42,15 @@ fn power_management_has_remedies() {
     assert_eq!(remedy("turbo"), "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo");
     assert!(remedy("huge_pages").starts_with("echo madvise"));
     machine.target.as_mut().unwrap().power.governor = Fact::Known("performance".to_string());
-    assert_eq!(find(&machine, "governor").unwrap().state, State::Ok);
+    assert_eq!(find(&machine, "governor").unwrap().state, FindingState::Ok);
 }
 
 #[test]
 fn quotas_below_one_cpu_are_problems() {
     let mut machine = blank();
-    for (quota, state) in [(None, State::Ok), (Some(2.0), State::Advice), (Some(0.5), State::Problem)] {
+    for (quota, state) in
+        [(None, FindingState::Ok), (Some(2.0), FindingState::Advice), (Some(0.5), FindingState::Problem)]
+    {
         machine.quota = Fact::Known(quota);
         assert_eq!(find(&machine, "cpu_quota").unwrap().state, state, "{quota:?}");
     }
@@ -57,17 +59,17 @@ fn quotas_below_one_cpu_are_problems() {
 #[test]
 fn counters_tell_what_stands_against_them() {
     let machine = blank();
-    let mut counters = Counters::detect(&machine.features, &Files::below("/nonexistent"));
-    let find = |counters: &Counters| {
-        let evidence = Evidence { counters: Some(counters), ..Evidence::of(&machine) };
-        findings(&evidence).into_iter().find(|finding| finding.name == "counters").unwrap()
+    let mut counters = CounterFacts::detect(&machine.features, &SystemFiles::rooted_at("/nonexistent"));
+    let find = |counters: &CounterFacts| {
+        let evidence = FindingEvidence { counters: Some(counters), ..FindingEvidence::from_machine(&machine) };
+        collect_findings(&evidence).into_iter().find(|finding| finding.name == "counters").unwrap()
     };
     counters.core_cycles = Fact::unknown("kernel.perf_event_paranoid is 4");
     counters.remedy = Some("sudo sysctl kernel.perf_event_paranoid=1".to_string());
     let finding = find(&counters);
     assert!(finding.text.contains("paranoid is 4") && finding.remedy.is_some());
-    counters.core_cycles = Fact::Known(CycleCounter { rdpmc: true, width: 48 });
-    assert_eq!(find(&counters).state, State::Ok);
+    counters.core_cycles = Fact::Known(CycleCounterAccess { rdpmc: true, width: 48 });
+    assert_eq!(find(&counters).state, FindingState::Ok);
 }
 
 #[test]
@@ -89,32 +91,26 @@ fn siblings_are_believed_or_proved() {
     target.cpu = 3;
     target.siblings = Fact::Known(vec![7]);
     let proof = |cpu, sharing| SiblingStudy {
-        proofs: vec![SiblingProof {
-            cpu,
-            sharing,
-            why: None,
-            alone: Some(4.8),
-            beside: Some(2.5),
-            rounds: 99,
-        }],
+        proofs: vec![SiblingProof { cpu, sharing, why: None, alone: Some(4.8), beside: Some(2.5), rounds: 99 }],
         untested: Vec::new(),
     };
     let find = |study: &SiblingStudy| {
-        let evidence = Evidence { siblings: Some(study), ..Evidence::of(&machine) };
-        findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap()
+        let evidence = FindingEvidence { siblings: Some(study), ..FindingEvidence::from_machine(&machine) };
+        collect_findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap()
     };
-    let both = find(&proof(7, Sharing::Shared));
+    let both = find(&proof(7, CoreSharing::Shared));
     assert!(both.text.contains("as the kernel reports: it adds 4.8 numbers a cycle alone, 2.5"), "{both:?}");
-    let hidden = find(&proof(5, Sharing::Shared));
+    let hidden = find(&proof(5, CoreSharing::Shared));
     assert!(hidden.text.contains("the kernel does not report it"), "{hidden:?}");
     assert_eq!(hidden.remedy.unwrap(), "echo 0 | sudo tee /sys/devices/system/cpu/cpu5/online");
-    let invented = find(&proof(7, Sharing::Separate));
-    assert!(invented.state == State::Advice && invented.text.contains("invented"), "{invented:?}");
-    assert!(find(&proof(7, Sharing::Unclear)).text.ends_with("as the kernel reports"));
+    let invented = find(&proof(7, CoreSharing::Separate));
+    assert!(invented.state == FindingState::Advice && invented.text.contains("invented"), "{invented:?}");
+    assert!(find(&proof(7, CoreSharing::Unclear)).text.ends_with("as the kernel reports"));
     machine.target.as_mut().unwrap().siblings = Fact::Known(Vec::new());
-    let evidence = Evidence { siblings: Some(&proof(5, Sharing::Separate)), ..Evidence::of(&machine) };
-    let alone = findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap();
-    assert!(alone.state == State::Ok && alone.text.contains("none of CPU 5"), "{alone:?}");
+    let evidence =
+        FindingEvidence { siblings: Some(&proof(5, CoreSharing::Separate)), ..FindingEvidence::from_machine(&machine) };
+    let alone = collect_findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap();
+    assert!(alone.state == FindingState::Ok && alone.text.contains("none of CPU 5"), "{alone:?}");
 }
 
 #[test]
@@ -129,43 +125,46 @@ fn noise_is_weighed() {
         throttled: nothing(),
     };
     let steal = |between: &NoiseBetween| {
-        let evidence =
-            Evidence { between: Some((between, 1.0)), runnable: Some(2), ..Evidence::of(&machine) };
-        let found = findings(&evidence);
+        let evidence = FindingEvidence {
+            between: Some((between, 1.0)),
+            runnable: Some(2),
+            ..FindingEvidence::from_machine(&machine)
+        };
+        let found = collect_findings(&evidence);
         assert_eq!(found.last().unwrap().name, "neighbours");
         found.into_iter().find(|finding| finding.name == "steal").unwrap()
     };
     assert_eq!(steal(&between).text, "the hypervisor took away 50.0 % of the time");
-    assert_eq!(steal(&between).state, State::Advice);
+    assert_eq!(steal(&between).state, FindingState::Advice);
     between.steal = Fact::Known(0);
-    assert_eq!(steal(&between).state, State::Ok);
+    assert_eq!(steal(&between).state, FindingState::Ok);
 }
 
 /// The findings about the clock, from a real study with invented changes.
 #[test]
 fn disagreements_about_the_rate_are_found() {
     let machine = Machine::detect();
-    let counters = Counters::detect(&machine.features, &Files::system());
+    let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
     let Ok(mut study) = TscStudy::measure(&machine, &counters, Duration::from_millis(10)) else {
-        cyclescope_skipped::skipped("the TSC can't be read here");
+        cyclescope_skipped::report_skipped("the TSC can't be read here");
         return;
     };
     let find = |study: &TscStudy, name: &str| {
-        let evidence = Evidence { study: Some(study), ..Evidence::of(&machine) };
-        findings(&evidence).into_iter().find(|finding| finding.name == name).unwrap()
+        let evidence = FindingEvidence { study: Some(study), ..FindingEvidence::from_machine(&machine) };
+        collect_findings(&evidence).into_iter().find(|finding| finding.name == name).unwrap()
     };
     study.calibration.agreed = true;
     for compared in &mut study.sources {
         compared.ppm = (compared.source.name == "perf page").then_some(-250.0);
     }
     let finding = find(&study, "tsc_rate");
-    assert!(finding.state == State::Advice && finding.text.contains("perf page -250 ppm"), "{finding:?}");
+    assert!(finding.state == FindingState::Advice && finding.text.contains("perf page -250 ppm"), "{finding:?}");
     study.calibration.agreed = false;
-    assert_eq!(find(&study, "tsc_rate").state, State::Problem);
+    assert_eq!(find(&study, "tsc_rate").state, FindingState::Problem);
     study.traps.cpuid = Fact::Known(17_032.0);
-    assert_eq!(find(&study, "cpuid_exit").state, State::Advice);
+    assert_eq!(find(&study, "cpuid_exit").state, FindingState::Advice);
     study.traps.lfence.waits = false;
-    assert_eq!(find(&study, "lfence").state, State::Problem);
+    assert_eq!(find(&study, "lfence").state, FindingState::Problem);
 }
 
 const LOADED: ModuleStudy = ModuleStudy {
@@ -177,9 +176,9 @@ const LOADED: ModuleStudy = ModuleStudy {
     tsc_ppm: Some(4.0),
 };
 
-fn ring_0(machine: &Machine, module: &Fact<ModuleStudy>) -> Finding {
-    let evidence = Evidence { module: Some(module), ..Evidence::of(machine) };
-    findings(&evidence).into_iter().find(|finding| finding.name == "ring_0").unwrap()
+fn ring_0(machine: &Machine, module: &Fact<ModuleStudy>) -> MachineFinding {
+    let evidence = FindingEvidence { module: Some(module), ..FindingEvidence::from_machine(machine) };
+    collect_findings(&evidence).into_iter().find(|finding| finding.name == "ring_0").unwrap()
 }
 
 /// A machine that the module could be loaded on.
@@ -189,7 +188,7 @@ fn with_module() -> Machine {
     facts.loaded = Fact::Known(false);
     facts.headers = Fact::Known("/lib/modules/1/build".to_string());
     (facts.closed, facts.signed_only) = (Fact::Known(false), Fact::Known(false));
-    (facts.may_load, facts.may_use) = (Fact::Known(Right::Held), Fact::Known(Right::Held));
+    (facts.may_load, facts.may_use) = (Fact::Known(CapabilityRight::Held), Fact::Known(CapabilityRight::Held));
     machine
 }
 
@@ -202,8 +201,8 @@ fn a_module_that_can_be_loaded_is_advised_one_step_at_a_time() {
     assert!(ring_0(&machine, &none).remedy.unwrap().contains("linux-headers"));
     machine.kernel_module.forecast = Some("a reason");
     let finding = ring_0(&machine, &none);
-    assert!(finding.state == State::Ok && finding.text.ends_with("a reason"), "{finding:?}");
-    assert_eq!(ring_0(&blank(), &none).state, State::Ok);
+    assert!(finding.state == FindingState::Ok && finding.text.ends_with("a reason"), "{finding:?}");
+    assert_eq!(ring_0(&blank(), &none).state, FindingState::Ok);
 }
 
 #[test]
@@ -211,14 +210,14 @@ fn a_loaded_module_works_or_says_why_not() {
     let mut machine = with_module();
     machine.kernel_module.loaded = Fact::Known(true);
     machine.kernel_module.refused = Fact::Known(None);
-    assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, State::Ok);
+    assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, FindingState::Ok);
     let refusing = ring_0(&machine, &Fact::Known(ModuleStudy { code: false, ..LOADED }));
     assert!(refusing.text.contains("markers alone"), "{refusing:?}");
     let closed = Fact::unknown("it is for root");
     assert!(ring_0(&machine, &closed).remedy.unwrap().contains("rmmod"));
-    machine.kernel_module.may_use = Fact::Known(Right::AsRoot);
+    machine.kernel_module.may_use = Fact::Known(CapabilityRight::AsRoot);
     assert_eq!(ring_0(&machine, &closed).remedy.unwrap(), "sudo cyclescope doctor");
-    machine.kernel_module.may_use = Fact::Known(Right::Never);
+    machine.kernel_module.may_use = Fact::Known(CapabilityRight::Never);
     assert!(ring_0(&machine, &closed).text.contains("container"));
     machine.kernel_module.lockdown = Fact::Known(Some("integrity".to_string()));
     assert_eq!(ring_0(&machine, &closed).remedy, None);
@@ -231,14 +230,14 @@ fn one_cpu_and_another_rate_are_told() {
     let machine = with_module();
     let find = |module: ModuleStudy, name: &str| {
         let module = Fact::Known(module);
-        let evidence = Evidence { module: Some(&module), ..Evidence::of(&machine) };
-        findings(&evidence).into_iter().find(|finding| finding.name == name)
+        let evidence = FindingEvidence { module: Some(&module), ..FindingEvidence::from_machine(&machine) };
+        collect_findings(&evidence).into_iter().find(|finding| finding.name == name)
     };
-    assert_eq!(find(LOADED, "ring_0_deadline").unwrap().state, State::Ok);
+    assert_eq!(find(LOADED, "ring_0_deadline").unwrap().state, FindingState::Ok);
     let alone = find(ModuleStudy { deadline: false, ..LOADED }, "ring_0_deadline").unwrap();
-    assert!(alone.state == State::Advice && alone.text.contains("--force"), "{alone:?}");
-    assert_eq!(find(LOADED, "ring_0_tsc_rate").unwrap().state, State::Ok);
+    assert!(alone.state == FindingState::Advice && alone.text.contains("--force"), "{alone:?}");
+    assert_eq!(find(LOADED, "ring_0_tsc_rate").unwrap().state, FindingState::Ok);
     let off = ModuleStudy { tsc_ppm: Some(-900.0), ..LOADED };
-    assert_eq!(find(off, "ring_0_tsc_rate").unwrap().state, State::Advice);
+    assert_eq!(find(off, "ring_0_tsc_rate").unwrap().state, FindingState::Advice);
     assert_eq!(find(ModuleStudy { tsc_ppm: None, ..LOADED }, "ring_0_tsc_rate"), None);
 }

@@ -16,7 +16,7 @@ impl Tree {
     }
 
     fn detect(&self) -> KernelModule {
-        KernelModule::detect(&Files::below(&self.0), "6.1.0-1")
+        KernelModule::detect(&SystemFiles::rooted_at(&self.0), "6.1.0-1")
     }
 }
 
@@ -28,8 +28,7 @@ impl Drop for Tree {
 
 const ROOT: (&str, &str) = ("proc/self/status", "CapEff:\t000001ffffffffff\nCapBnd:\t000001ffffffffff\n");
 const USER: (&str, &str) = ("proc/self/status", "CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n");
-const CONTAINER: (&str, &str) =
-    ("proc/self/status", "CapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n");
+const CONTAINER: (&str, &str) = ("proc/self/status", "CapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n");
 const OPEN: (&str, &str) = ("proc/sys/kernel/modules_disabled", "0\n");
 const HEADERS: (&str, &str) = ("lib/modules/6.1.0-1/build/Makefile", "");
 const UNLOCKED: (&str, &str) = ("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
@@ -37,25 +36,22 @@ const UNSIGNED: (&str, &str) = ("sys/module/module/parameters/sig_enforce", "N\n
 
 #[test]
 fn a_machine_that_can_load_it_has_no_obstacle() {
-    for (name, rights, right) in [("root", ROOT, Right::Held), ("user", USER, Right::AsRoot)] {
+    for (name, rights, right) in [("root", ROOT, CapabilityRight::Held), ("user", USER, CapabilityRight::AsRoot)] {
         let found = Tree::new(name, &[rights, OPEN, HEADERS, UNLOCKED, UNSIGNED]).detect();
         assert_eq!(found.loaded, Fact::Known(false));
         assert_eq!(found.headers, Fact::Known("/lib/modules/6.1.0-1/build".to_string()));
         assert_eq!((&found.may_load, &found.may_use), (&Fact::Known(right), &Fact::Known(right)));
-        assert_eq!(
-            (found.lockdown.clone(), found.signed_only.clone()),
-            (Fact::Known(None), Fact::Known(false))
-        );
-        assert_eq!(found.obstacles(), []);
+        assert_eq!((found.lockdown.clone(), found.signed_only.clone()), (Fact::Known(None), Fact::Known(false)));
+        assert_eq!(found.list_obstacles(), []);
     }
 }
 
 /// The obstacles of a machine where one thing is otherwise.
-fn obstacles(name: &str, other: (&str, &str)) -> Vec<Obstacle> {
+fn obstacles(name: &str, other: (&str, &str)) -> Vec<ModuleObstacle> {
     let mut files = vec![ROOT, OPEN, HEADERS, UNLOCKED, UNSIGNED];
     files.retain(|(path, _)| *path != other.0);
     files.push(other);
-    Tree::new(name, &files).detect().obstacles()
+    Tree::new(name, &files).detect().list_obstacles()
 }
 
 #[test]
@@ -95,11 +91,11 @@ fn what_is_harmless_is_no_obstacle() {
 
 #[test]
 fn missing_headers_have_a_remedy_and_missing_files_a_reason() {
-    let found = Tree::new("headers", &[ROOT, OPEN, UNLOCKED, UNSIGNED]).detect().obstacles();
+    let found = Tree::new("headers", &[ROOT, OPEN, UNLOCKED, UNSIGNED]).detect().list_obstacles();
     assert!(found.len() == 1 && found[0].remedy.as_ref().unwrap().contains("linux-headers"), "{found:?}");
-    let nothing = KernelModule::detect(&Files::below("/nonexistent"), "6.1.0-1");
+    let nothing = KernelModule::detect(&SystemFiles::rooted_at("/nonexistent"), "6.1.0-1");
     assert!(nothing.loaded.why().is_some() && nothing.may_load.why().is_some());
-    assert!(nothing.obstacles()[0].text.contains("modules_disabled does not exist"));
+    assert!(nothing.list_obstacles()[0].text.contains("modules_disabled does not exist"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::statistics::Interval;
 
 /// One exchange, in the order in which its readings happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exchange {
+pub(crate) struct TscExchange {
     /// A's TSC before it sent the message.
     pub sent: u64,
     /// B's TSC after it got the message and before it answered.
@@ -29,7 +29,7 @@ pub(crate) struct Exchange {
 
 /// What a number of exchanges proves about the TSC of CPU B relative to that of CPU A.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct TscComparison {
     /// By how many ticks B's TSC is ahead of A's: a hard bound with its middle, if the lead was one and the
     /// same in all exchanges. Unknown where no constant fits them.
     pub offset_ticks: Fact<Interval>,
@@ -42,7 +42,7 @@ pub struct Comparison {
     /// How many exchanges there were.
     pub exchanges: usize,
     /// Those in which a later reading was smaller.
-    pub backwards: Backwards,
+    pub backwards: BackwardsTime,
     /// A's ticks from the first exchange to the last.
     pub span_ticks: u64,
     /// The lead in each block of exchanges.
@@ -61,7 +61,7 @@ pub struct RoundTrip {
 /// Time seen to run backwards from one CPU to the other, as Linux looks for it when a CPU starts
 /// (arch/x86/kernel/tsc_sync.c, `check_tsc_warp`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Backwards {
+pub struct BackwardsTime {
     /// Exchanges in which a reading was smaller than one that had caused it.
     pub exchanges: usize,
     /// By how many ticks at most.
@@ -79,10 +79,10 @@ pub struct BlockOffset {
     pub high: f64,
 }
 
-impl Comparison {
-    /// No later reading was smaller than an earlier one, in [`Comparison::exchanges`] exchanges. That none was
+impl TscComparison {
+    /// No later reading was smaller than an earlier one, in [`TscComparison::exchanges`] exchanges. That none was
     /// seen is no proof that none can be.
-    pub(crate) fn monotonic(&self) -> bool {
+    pub(crate) fn is_monotonic(&self) -> bool {
         self.backwards.exchanges == 0
     }
 
@@ -96,7 +96,7 @@ impl Comparison {
 
 /// How far the counter may be from its reading, in ticks.
 #[derive(Debug, Clone, Copy)]
-struct Slack {
+struct ReadingSlack {
     /// Below the reading.
     early: f64,
     /// Above it.
@@ -106,54 +106,54 @@ struct Slack {
 /// Steps from here on were seen with readings that are one tick too high.
 const OFF_BY_ONE_FROM: f64 = 4.0;
 
-impl Slack {
-    fn of(step: f64) -> Slack {
+impl ReadingSlack {
+    fn from_step(step: f64) -> ReadingSlack {
         let early = if step >= OFF_BY_ONE_FROM { 1.0 } else { 0.0 };
         // A step that is no whole number is cut to whole ticks after it was floored.
         let cut = if step.fract() == 0.0 { 0.0 } else { 1.0 };
-        Slack { early, late: step.max(1.0) + cut }
+        ReadingSlack { early, late: step.max(1.0) + cut }
     }
 }
 
 /// A's time and the lead of B, both less those at the first exchange.
-type Point = (f64, f64);
+type LeadPoint = (f64, f64);
 
 /// What the lead must lie below, and above.
 #[derive(Debug, Default)]
-struct Limits {
-    above: Vec<Point>,
-    below: Vec<Point>,
+struct LeadLimits {
+    above: Vec<LeadPoint>,
+    below: Vec<LeadPoint>,
 }
 
 /// Works out what blocks of exchanges prove. `step` is that of the readings, in ticks.
-pub(crate) fn compare(blocks: &[Vec<Exchange>], step: f64) -> Fact<Comparison> {
+pub(crate) fn compare_exchanges(blocks: &[Vec<TscExchange>], step: f64) -> Fact<TscComparison> {
     let Some(first) = blocks.iter().flatten().next() else { return Fact::unknown("no exchange was made") };
     let lead = first.reflected.wrapping_sub(first.sent) as i64 as f64;
-    let slack = Slack::of(step);
-    let limits: Vec<Limits> = blocks
+    let slack = ReadingSlack::from_step(step);
+    let limits: Vec<LeadLimits> = blocks
         .iter()
         .filter(|block| !block.is_empty())
-        .map(|block| Limits::of(block, first, slack).hulls())
+        .map(|block| LeadLimits::from_exchanges(block, first, slack).reduce_to_hulls())
         .collect();
-    let blocks: Vec<&Exchange> = blocks.iter().flatten().collect();
-    let all = Limits::joined(&limits).hulls();
-    let [low, high] = all.constant();
-    Fact::Known(Comparison {
-        offset_ticks: offset([low + lead, high + lead]),
+    let blocks: Vec<&TscExchange> = blocks.iter().flatten().collect();
+    let all = LeadLimits::join_limits(&limits).reduce_to_hulls();
+    let [low, high] = all.constant_bounds();
+    Fact::Known(TscComparison {
+        offset_ticks: offset_interval([low + lead, high + lead]),
         moved_ticks: (low - high).max(0.0),
-        drift_ppm: drift(&all),
-        round_trip_ticks: round_trip(&blocks),
+        drift_ppm: drift_interval(&all),
+        round_trip_ticks: summarize_round_trips(&blocks),
         exchanges: blocks.len(),
-        backwards: backwards(&blocks),
+        backwards: count_backwards(&blocks),
         span_ticks: blocks[blocks.len() - 1].returned.wrapping_sub(first.sent),
-        blocks: limits.iter().map(|limits| limits.block(lead)).collect(),
+        blocks: limits.iter().map(|limits| limits.block_offset(lead)).collect(),
     })
 }
 
-impl Limits {
-    fn of(block: &[Exchange], first: &Exchange, slack: Slack) -> Limits {
+impl LeadLimits {
+    fn from_exchanges(block: &[TscExchange], first: &TscExchange, slack: ReadingSlack) -> LeadLimits {
         let since = |reading: u64, from: u64| reading.wrapping_sub(from) as i64 as f64;
-        let mut limits = Limits::default();
+        let mut limits = LeadLimits::default();
         for exchange in block {
             let sent = since(exchange.sent, first.sent) - slack.early;
             let returned = since(exchange.returned, first.sent) + slack.late;
@@ -164,19 +164,19 @@ impl Limits {
         limits
     }
 
-    fn joined(parts: &[Limits]) -> Limits {
-        let all = |of: fn(&Limits) -> &Vec<Point>| parts.iter().flat_map(of).copied().collect();
-        Limits { above: all(|limits| &limits.above), below: all(|limits| &limits.below) }
+    fn join_limits(parts: &[LeadLimits]) -> LeadLimits {
+        let all = |of: fn(&LeadLimits) -> &Vec<LeadPoint>| parts.iter().flat_map(of).copied().collect();
+        LeadLimits { above: all(|limits| &limits.above), below: all(|limits| &limits.below) }
     }
 
     /// Only the points that a line can touch.
-    fn hulls(self) -> Limits {
-        let mirrored = |points: Vec<Point>| points.into_iter().map(|(x, y)| (x, -y)).collect();
-        Limits { above: lower_hull(self.above), below: mirrored(lower_hull(mirrored(self.below))) }
+    fn reduce_to_hulls(self) -> LeadLimits {
+        let mirrored = |points: Vec<LeadPoint>| points.into_iter().map(|(x, y)| (x, -y)).collect();
+        LeadLimits { above: lower_hull(self.above), below: mirrored(lower_hull(mirrored(self.below))) }
     }
 
     /// The least and the greatest constant; crossed where there is none.
-    fn constant(&self) -> [f64; 2] {
+    fn constant_bounds(&self) -> [f64; 2] {
         let low = self.below.iter().fold(f64::NEG_INFINITY, |low, point| low.max(point.1));
         [low, self.above.iter().fold(f64::INFINITY, |high, point| high.min(point.1))]
     }
@@ -185,7 +185,7 @@ impl Limits {
     ///
     /// A line of a given slope fits where its highest start below all upper points is no lower than its lowest
     /// one above all lower points, hence where this is so for every pair of them.
-    fn slopes(&self) -> Option<[f64; 2]> {
+    fn slope_bounds(&self) -> Option<[f64; 2]> {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for below in &self.below {
             for above in &self.above {
@@ -202,17 +202,17 @@ impl Limits {
         (low <= high).then_some([low, high])
     }
 
-    fn block(&self, lead: f64) -> BlockOffset {
-        let [low, high] = self.constant();
+    fn block_offset(&self, lead: f64) -> BlockOffset {
+        let [low, high] = self.constant_bounds();
         let (first, last) = (self.above[0].0, self.below[self.below.len() - 1].0);
         BlockOffset { at_ticks: (first + last) / 2.0, low: low + lead, high: high + lead }
     }
 }
 
 /// The lower hull of points, by Andrew's monotone chain (Information Processing Letters 9, 1979).
-fn lower_hull(mut points: Vec<Point>) -> Vec<Point> {
+fn lower_hull(mut points: Vec<LeadPoint>) -> Vec<LeadPoint> {
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let mut hull: Vec<Point> = Vec::new();
+    let mut hull: Vec<LeadPoint> = Vec::new();
     for point in points {
         while let [.., a, b] = hull[..] {
             if (b.0 - a.0) * (point.1 - a.1) > (b.1 - a.1) * (point.0 - a.0) {
@@ -225,37 +225,35 @@ fn lower_hull(mut points: Vec<Point>) -> Vec<Point> {
     hull
 }
 
-fn middle([low, high]: [f64; 2]) -> Interval {
+fn interval_of_bounds([low, high]: [f64; 2]) -> Interval {
     Interval { value: low + (high - low) / 2.0, low, high }
 }
 
-fn offset([low, high]: [f64; 2]) -> Fact<Interval> {
+fn offset_interval([low, high]: [f64; 2]) -> Fact<Interval> {
     if low > high {
         let moved = low - high;
         return Fact::unknown(format!("the counters moved against each other by {moved:.0} ticks or more"));
     }
-    Fact::Known(middle([low, high]))
+    Fact::Known(interval_of_bounds([low, high]))
 }
 
-fn drift(limits: &Limits) -> Fact<Interval> {
-    match limits.slopes() {
+fn drift_interval(limits: &LeadLimits) -> Fact<Interval> {
+    match limits.slope_bounds() {
         None => Fact::unknown("no steady rates explain the exchanges: a counter jumped, or changed its rate"),
-        Some(slopes) if !slopes.iter().all(|slope| slope.is_finite()) => {
-            Fact::unknown("there were too few exchanges")
-        }
-        Some(slopes) => Fact::Known(middle(slopes.map(|slope| slope * 1e6))),
+        Some(slopes) if !slopes.iter().all(|slope| slope.is_finite()) => Fact::unknown("there were too few exchanges"),
+        Some(slopes) => Fact::Known(interval_of_bounds(slopes.map(|slope| slope * 1e6))),
     }
 }
 
-fn round_trip(exchanges: &[&Exchange]) -> RoundTrip {
-    let length = |exchange: &&Exchange| exchange.returned.wrapping_sub(exchange.sent);
+fn summarize_round_trips(exchanges: &[&TscExchange]) -> RoundTrip {
+    let length = |exchange: &&TscExchange| exchange.returned.wrapping_sub(exchange.sent);
     let mut lengths: Vec<u64> = exchanges.iter().map(length).collect();
     lengths.sort_unstable();
     RoundTrip { least: lengths[0], median: lengths[lengths.len() / 2] }
 }
 
-fn backwards(exchanges: &[&Exchange]) -> Backwards {
-    let mut found = Backwards::default();
+fn count_backwards(exchanges: &[&TscExchange]) -> BackwardsTime {
+    let mut found = BackwardsTime::default();
     for exchange in exchanges {
         let there = exchange.sent.saturating_sub(exchange.reflected);
         let back = exchange.reflected.saturating_sub(exchange.returned);

@@ -8,53 +8,53 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::bounds::Exchange;
-use super::pinned::{Job, Limit, on_cpus};
+use super::bounds::TscExchange;
+use super::pinned_jobs::{JobLimit, PinnedJob, run_on_cpus};
 use crate::machine::tsc_read::{TscRead, lfence_rdtsc, rdtscp};
 
 /// The table that messages go across, alone in its pair of cache lines: processors fetch them in pairs (Intel
 /// 64 and IA-32 Optimization Reference Manual, "Data prefetching", spatial prefetcher).
 #[derive(Default)]
 #[repr(align(128))]
-struct Table {
-    /// Odd for a message, even for its answer, [`OVER`] at the end.
+struct PingPongTable {
+    /// Odd for a message, even for its answer, [`TURN_OVER`] at the end.
     turn: AtomicU64,
     /// B's reading, for the last answer.
     reflected: AtomicU64,
 }
 
-const OVER: u64 = u64::MAX;
+const TURN_OVER: u64 = u64::MAX;
 /// Looks at the line between two looks at the time: some microseconds at most.
-const LOOKS: u32 = 64;
+const SPINS_PER_TIME_CHECK: u32 = 64;
 /// How long one side spins before it naps: longer than a nap, so that it meets the other one when that is back.
-const PATIENCE: Duration = Duration::from_micros(300);
+const SPIN_TIME: Duration = Duration::from_micros(300);
 /// With the kernel's timer slack it takes about twice as long (prctl(2), PR_SET_TIMERSLACK).
-const NAP: Duration = Duration::from_micros(50);
+const NAP_TIME: Duration = Duration::from_micros(50);
 
 /// Exchanges up to `most` messages between CPU `a`, whose readings come first and last, and `b`.
 ///
 /// # Safety
 /// The TSC may be read in this way by threads of this process.
-pub(super) unsafe fn exchange(
+pub(super) unsafe fn exchange_readings(
     [a, b]: [u32; 2],
     reading: TscRead,
     most: usize,
     until: Instant,
-) -> Result<Vec<Exchange>, String> {
-    let table = Arc::new(Table::default());
+) -> Result<Vec<TscExchange>, String> {
+    let table = Arc::new(PingPongTable::default());
     let answering = table.clone();
     // SAFETY: the caller answers for it.
-    let read = move || unsafe { fenced(reading) };
-    let call: Job<Vec<Exchange>> = Box::new(move |limit| {
-        let exchanges = table.call(most, limit, read);
-        table.turn.store(OVER, Ordering::Release);
+    let read = move || unsafe { read_fenced(reading) };
+    let call: PinnedJob<Vec<TscExchange>> = Box::new(move |limit| {
+        let exchanges = table.send_messages(most, limit, read);
+        table.turn.store(TURN_OVER, Ordering::Release);
         exchanges
     });
-    let answer: Job<Vec<Exchange>> = Box::new(move |limit| {
-        answering.answer(limit, read);
+    let answer: PinnedJob<Vec<TscExchange>> = Box::new(move |limit| {
+        answering.answer_messages(limit, read);
         Vec::new()
     });
-    let exchanges = on_cpus(vec![(a, call), (b, answer)], until)?.swap_remove(0);
+    let exchanges = run_on_cpus(vec![(a, call), (b, answer)], until)?.swap_remove(0);
     if exchanges.is_empty() {
         return Err(format!("CPUs {a} and {b} did not run at the same time in any of it"));
     }
@@ -67,7 +67,7 @@ pub(super) unsafe fn exchange(
 /// # Safety
 /// The TSC may be read in this way here.
 #[inline(always)]
-unsafe fn fenced(reading: TscRead) -> u64 {
+unsafe fn read_fenced(reading: TscRead) -> u64 {
     // SAFETY: the caller answers for the reads; LFENCE belongs to SSE2, which 64-bit mode has.
     unsafe {
         let ticks = if reading == TscRead::Rdtscp { rdtscp().0 } else { lfence_rdtsc() };
@@ -76,31 +76,31 @@ unsafe fn fenced(reading: TscRead) -> u64 {
     }
 }
 
-impl Table {
-    fn call(&self, most: usize, limit: &Limit, read: impl Fn() -> u64) -> Vec<Exchange> {
+impl PingPongTable {
+    fn send_messages(&self, most: usize, limit: &JobLimit, read: impl Fn() -> u64) -> Vec<TscExchange> {
         let mut exchanges = Vec::with_capacity(most);
         for number in 0..most as u64 {
             let answered = 2 * number + 2;
             let sent = read();
             self.turn.store(answered - 1, Ordering::Release);
-            if !self.wait(|turn| turn == answered, limit) {
+            if !self.wait_for_turn(|turn| turn == answered, limit) {
                 break;
             }
             // The read waits for the load that saw the answer.
             let returned = read();
-            exchanges.push(Exchange { sent, reflected: self.reflected.load(Ordering::Relaxed), returned });
+            exchanges.push(TscExchange { sent, reflected: self.reflected.load(Ordering::Relaxed), returned });
         }
         exchanges
     }
 
-    fn answer(&self, limit: &Limit, read: impl Fn() -> u64) {
+    fn answer_messages(&self, limit: &JobLimit, read: impl Fn() -> u64) {
         for number in 0.. {
             let message = 2 * number + 1;
-            if !self.wait(|turn| turn == message || turn == OVER, limit) {
+            if !self.wait_for_turn(|turn| turn == message || turn == TURN_OVER, limit) {
                 return;
             }
             let reflected = read();
-            if self.turn.load(Ordering::Relaxed) == OVER {
+            if self.turn.load(Ordering::Relaxed) == TURN_OVER {
                 return;
             }
             // Release, so that who sees the turn sees the reading, both in one line.
@@ -111,10 +111,10 @@ impl Table {
 
     /// Waits for a turn; false where the limit passes first.
     #[inline(always)]
-    fn wait(&self, arrived: impl Fn(u64) -> bool, limit: &Limit) -> bool {
+    fn wait_for_turn(&self, arrived: impl Fn(u64) -> bool, limit: &JobLimit) -> bool {
         let mut since: Option<Instant> = None;
         loop {
-            for _ in 0..LOOKS {
+            for _ in 0..SPINS_PER_TIME_CHECK {
                 if arrived(self.turn.load(Ordering::Acquire)) {
                     return true;
                 }
@@ -122,11 +122,11 @@ impl Table {
                 // the fastest messages slower: the bound was 30 % wider.
                 std::hint::spin_loop();
             }
-            if limit.passed() {
+            if limit.has_passed() {
                 return false;
             }
-            if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                std::thread::sleep(NAP);
+            if since.get_or_insert_with(Instant::now).elapsed() > SPIN_TIME {
+                std::thread::sleep(NAP_TIME);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::bounds::{Comparison, Exchange, compare};
+use super::bounds::{TscComparison, TscExchange, compare_exchanges};
 use super::*;
 use crate::random::Random;
 
@@ -23,8 +23,7 @@ struct Counters {
     spoiled: f64,
 }
 
-const ALIKE: Counters =
-    Counters { offset: 0.0, drift: 0.0, step: 1.0, phase: 0.0, ways: [80.0, 80.0], spoiled: 0.0 };
+const ALIKE: Counters = Counters { offset: 0.0, drift: 0.0, step: 1.0, phase: 0.0, ways: [80.0, 80.0], spoiled: 0.0 };
 /// Ticks between the starts of two blocks.
 const PAUSE: f64 = 1e8;
 
@@ -40,7 +39,7 @@ impl Counters {
     }
 
     /// Blocks of exchanges from A's time `start` on; some messages are delayed by a millisecond.
-    fn blocks(&self, start: f64, count: usize, seed: u64) -> Vec<Vec<Exchange>> {
+    fn blocks(&self, start: f64, count: usize, seed: u64) -> Vec<Vec<TscExchange>> {
         let mut random = Random::new(seed);
         let mut way = |least: f64| {
             let lost = if random.happens(0.002) { 2e6 } else { 0.0 };
@@ -55,7 +54,7 @@ impl Counters {
                     let reflected = sent + way(self.ways[0]);
                     let returned = reflected + way(self.ways[1]);
                     time = returned;
-                    Exchange {
+                    TscExchange {
                         sent: self.read(sent, 0.0, &mut spoil),
                         reflected: self.read(self.other(reflected), self.phase, &mut spoil),
                         returned: self.read(returned, 0.0, &mut spoil),
@@ -66,8 +65,8 @@ impl Counters {
             .collect()
     }
 
-    fn compared(&self, seed: u64) -> Comparison {
-        compare(&self.blocks(1e12, 8, seed), self.step).known().unwrap().clone()
+    fn compared(&self, seed: u64) -> TscComparison {
+        compare_exchanges(&self.blocks(1e12, 8, seed), self.step).known().unwrap().clone()
     }
 }
 
@@ -93,10 +92,7 @@ fn a_planted_drift_is_within_its_bound_and_no_offset_is_claimed() {
         assert!(found.offset_ticks.why().unwrap().contains("moved against each other"), "{found:?}");
         // It claims no more movement than there was.
         let truth = drift.abs() * found.span_ticks as f64;
-        assert!(
-            found.moved_ticks > truth - 250.0 && found.moved_ticks <= truth + 1.0,
-            "{found:?} for {truth}"
-        );
+        assert!(found.moved_ticks > truth - 250.0 && found.moved_ticks <= truth + 1.0, "{found:?} for {truth}");
     }
 }
 
@@ -120,26 +116,26 @@ fn uneven_ways_move_the_middle_and_not_the_truth_out_of_the_bound() {
     let found = Counters { ways: [20.0, 400.0], offset: 70.0, ..ALIKE }.compared(3);
     let bound = found.offset_ticks.known().unwrap();
     assert!(bound.contains(70.0) && bound.value < -50.0, "{bound:?}");
-    assert!(found.monotonic());
+    assert!(found.is_monotonic());
 }
 
 #[test]
 fn an_offset_beyond_half_a_round_trip_is_seen_as_time_running_backwards() {
     let ahead = Counters { offset: 300.0, ..ALIKE }.compared(4);
-    assert!(!ahead.monotonic() && !ahead.may_be_equal());
+    assert!(!ahead.is_monotonic() && !ahead.may_be_equal());
     assert!((200..=221).contains(&ahead.backwards.most_ticks), "{:?}", ahead.backwards);
     let behind = Counters { offset: -1e6, ..ALIKE }.compared(4);
     assert!(behind.backwards.exchanges > 2300, "{:?}", behind.backwards);
     // Less than half a round trip is an offset all the same: the two statements differ.
     let unseen = Counters { offset: 60.0, ways: [70.0, 70.0], ..ALIKE }.compared(4);
-    assert!(unseen.monotonic() && unseen.may_be_equal());
+    assert!(unseen.is_monotonic() && unseen.may_be_equal());
 }
 
 #[test]
 fn a_counter_that_jumps_fits_no_line() {
     let mut blocks = ALIKE.blocks(1e12, 4, 5);
     blocks.extend(Counters { offset: 5000.0, ..ALIKE }.blocks(1e12 + 4.0 * PAUSE, 4, 6));
-    let found = compare(&blocks, 1.0).known().unwrap().clone();
+    let found = compare_exchanges(&blocks, 1.0).known().unwrap().clone();
     assert!(found.drift_ppm.why().unwrap().contains("jumped"), "{found:?}");
     assert!((4800.0..=5000.0).contains(&found.moved_ticks), "{found:?}");
     assert!(found.blocks[3].high < found.blocks[4].low);
@@ -147,10 +143,10 @@ fn a_counter_that_jumps_fits_no_line() {
 
 #[test]
 fn too_little_proves_little() {
-    assert_eq!(compare(&[Vec::new()], 1.0).why(), Some("no exchange was made"));
-    let one = Exchange { sent: 1000, reflected: 1100, returned: 1180 };
-    let found = compare(&[vec![one], Vec::new()], 1.0).known().unwrap().clone();
-    assert_eq!(found.offset_ticks, Fact::Known(crate::statistics::Interval::around(10.0, 91.0)));
+    assert_eq!(compare_exchanges(&[Vec::new()], 1.0).why(), Some("no exchange was made"));
+    let one = TscExchange { sent: 1000, reflected: 1100, returned: 1180 };
+    let found = compare_exchanges(&[vec![one], Vec::new()], 1.0).known().unwrap().clone();
+    assert_eq!(found.offset_ticks, Fact::Known(crate::statistics::Interval::with_margin(10.0, 91.0)));
     assert_eq!(found.drift_ppm.why(), Some("there were too few exchanges"));
     assert_eq!((found.blocks.len(), found.span_ticks), (1, 180));
 }
@@ -158,8 +154,8 @@ fn too_little_proves_little() {
 #[test]
 fn counters_that_wrap_are_compared_all_the_same() {
     let near = |ticks: u64| (u64::MAX - 100).wrapping_add(ticks);
-    let exchange = |at: u64| Exchange { sent: near(at), reflected: near(at + 60), returned: near(at + 100) };
-    let found = compare(&[vec![exchange(0), exchange(50), exchange(500)]], 1.0).known().unwrap().clone();
+    let exchange = |at: u64| TscExchange { sent: near(at), reflected: near(at + 60), returned: near(at + 100) };
+    let found = compare_exchanges(&[vec![exchange(0), exchange(50), exchange(500)]], 1.0).known().unwrap().clone();
     assert!(found.offset_ticks.known().unwrap().contains(10.0));
 }
 
@@ -185,24 +181,24 @@ fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
     let machine = Machine::detect();
     let time = Duration::from_millis(200);
     let before = rustix::thread::sched_getaffinity(None).unwrap();
-    let found = measure(&machine, None, time);
+    let found = measure_synchrony(&machine, None, time);
     assert!(before == rustix::thread::sched_getaffinity(None).unwrap());
     let found = match found {
         Fact::Known(found) => found,
-        Fact::Unknown(why) => return cyclescope_skipped::skipped(why),
+        Fact::Unknown(why) => return cyclescope_skipped::report_skipped(why),
     };
     let text = serde_json::to_string(&found).unwrap();
     assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
     for pair in &found.pairs {
         match &pair.comparison {
-            Fact::Unknown(why) => cyclescope_skipped::left_out(format_args!("CPU {}: {why}", pair.cpu)),
+            Fact::Unknown(why) => cyclescope_skipped::report_left_out(format_args!("CPU {}: {why}", pair.cpu)),
             Fact::Known(comparison) => {
                 let trip = comparison.round_trip_ticks;
                 assert!(trip.least > 0 && trip.least <= trip.median, "{text}");
                 let Some(bound) = comparison.offset_ticks.known() else { continue };
                 let widest = trip.least as f64 + 2.0 * (found.step_ticks + 2.0);
                 assert!(bound.low <= bound.high && bound.high - bound.low <= widest, "{text}");
-                assert_eq!(comparison.monotonic(), comparison.backwards.most_ticks == 0);
+                assert_eq!(comparison.is_monotonic(), comparison.backwards.most_ticks == 0);
             }
         }
     }
@@ -212,13 +208,13 @@ fn the_cpus_of_this_machine_are_compared_or_it_says_why() {
 fn one_allowed_cpu_is_a_reason() {
     let mut machine = Machine::detect();
     let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else {
-        return cyclescope_skipped::skipped("the CPUs that this process may use are unknown");
+        return cyclescope_skipped::report_skipped("the CPUs that this process may use are unknown");
     };
-    if machine.tsc.require().is_err() || reading(&machine).known().is_none() {
-        return cyclescope_skipped::skipped("the TSC can't be read here");
+    if machine.tsc.require().is_err() || choose_reading(&machine).known().is_none() {
+        return cyclescope_skipped::report_skipped("the TSC can't be read here");
     }
     machine.topology.allowed = Fact::Known(vec![cpu]);
-    let found = measure(&machine, None, Duration::from_millis(10));
+    let found = measure_synchrony(&machine, None, Duration::from_millis(10));
     assert_eq!(found.why(), Some("this process may use one CPU only"));
 }
 
@@ -226,13 +222,13 @@ fn one_allowed_cpu_is_a_reason() {
 fn a_cpu_that_cannot_be_reached_is_a_reason() {
     let mut machine = Machine::detect();
     let Some(cpu) = machine.target.as_ref().map(|target| target.cpu) else {
-        return cyclescope_skipped::skipped("the CPUs that this process may use are unknown");
+        return cyclescope_skipped::report_skipped("the CPUs that this process may use are unknown");
     };
     machine.topology.allowed = Fact::Known(vec![cpu, 1023, 1_000_000]);
-    let found = match measure(&machine, Some(1.0), Duration::from_millis(20)) {
+    let found = match measure_synchrony(&machine, Some(1.0), Duration::from_millis(20)) {
         Fact::Known(found) => found,
-        Fact::Unknown(why) => return cyclescope_skipped::skipped(why),
+        Fact::Unknown(why) => return cyclescope_skipped::report_skipped(why),
     };
-    assert_eq!((found.pairs.len(), found.monotonic()), (2, None));
+    assert_eq!((found.pairs.len(), found.is_monotonic()), (2, None));
     assert!(found.pairs.iter().all(|pair| pair.comparison.why().is_some()), "{found:?}");
 }

@@ -9,7 +9,7 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -43,7 +43,7 @@ impl Default for Habits {
 impl Habits {
     /// What the counter reads at the ends of this time.
     fn read(&self, duration: u64, phases: &mut Random) -> Sample {
-        let phase = phases.bits() % self.step;
+        let phase = phases.next_bits() % self.step;
         Sample { start: 0, end: (phase + duration) / self.step * self.step }
     }
 }
@@ -57,7 +57,7 @@ pub(super) struct Core {
     /// Ticks that have passed.
     ticks: u64,
     /// Simulates what is not this core's: what it can do, and the machine around it.
-    scenario: Simulated,
+    scenario: SimulatedExecutor,
 }
 
 impl Executor for Core {
@@ -71,7 +71,7 @@ impl Executor for Core {
 
     fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
         for layout in &batch.layouts {
-            let call = |call: &cyclescope_exec::Call| {
+            let call = |call: &cyclescope_exec::ProgramCall| {
                 let program = &batch.programs[layout.code[call.place].program];
                 self.duration(program, call.loop_count)
             };
@@ -97,7 +97,7 @@ impl Executor for Core {
 impl Core {
     pub(super) fn new(habits: Habits) -> Core {
         let scenario = Scenario { ratio: 1.0, ..Scenario::default() };
-        let scenario = Simulated::new(scenario, 1);
+        let scenario = SimulatedExecutor::new(scenario, 1);
         Core { habits, known: HashMap::new(), phases: Random::new(2), ticks: 0, scenario }
     }
 

@@ -5,27 +5,27 @@ mod core;
 
 use super::*;
 use core::{Core, Habits};
-use cyclescope_code::clock::{Clock, Step};
-use cyclescope_sim::{Scenario, Simulated};
+use cyclescope_code::clock::{Clock, ClockStep};
+use cyclescope_sim::{Scenario, SimulatedExecutor};
 
 /// A side of a method, and the number of one of its steps.
-type Fence = (fn(&mut Clock) -> &mut &'static [Step], usize);
+type Fence = (fn(&mut Clock) -> &mut &'static [ClockStep], usize);
 
-fn start(clock: &mut Clock) -> &mut &'static [Step] {
+fn start(clock: &mut Clock) -> &mut &'static [ClockStep] {
     &mut clock.start
 }
 
-fn end(clock: &mut Clock) -> &mut &'static [Step] {
+fn end(clock: &mut Clock) -> &mut &'static [ClockStep] {
     &mut clock.end
 }
 
 /// The method without one of its fences: that instruction is missing from the emitted bytes.
 fn without(name: &str, (side, step): Fence) -> Clock {
-    let mut clock = *Clock::named(name).unwrap();
+    let mut clock = *Clock::find_named(name).unwrap();
     let side = side(&mut clock);
     let mut steps = side.to_vec();
     let removed = steps.remove(step);
-    assert!(matches!(removed, Step::Lfence | Step::Mfence | Step::Serialize), "{removed:?} is no fence");
+    assert!(matches!(removed, ClockStep::Lfence | ClockStep::Mfence | ClockStep::Serialize), "{removed:?} is no fence");
     *side = Vec::leak(steps);
     clock
 }
@@ -35,37 +35,30 @@ fn measure(executor: &mut dyn Executor, clock: &Clock, seed: u64) -> Vec<Contami
 }
 
 fn measure_in_steps(executor: &mut dyn Executor, clock: &Clock, step: f64, seed: u64) -> Vec<Contamination> {
-    let tested = TestedClock {
-        clock,
-        executor: "user",
-        ruler: clock,
-        step,
-        imul_latency: 3.0,
-        width: None,
-        emulated: false,
-    };
-    contamination(executor, &tested, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
+    let tested =
+        TestedClock { clock, executor: "user", ruler: clock, step, imul_latency: 3.0, width: None, emulated: false };
+    measure_contamination(executor, &tested, Duration::from_millis(300), &mut Random::new(seed)).unwrap()
 }
 
-fn happening(rows: &[Contamination]) -> Vec<Fault> {
-    rows.iter().filter(|row| row.verdict.happens() == Some(true)).map(|row| row.fault).collect()
+fn happening(rows: &[Contamination]) -> Vec<ContaminationFault> {
+    rows.iter().filter(|row| row.verdict.fault_happens() == Some(true)).map(|row| row.fault).collect()
 }
 
-const LEADING: Fault = Fault::LeadingUnfinished;
-const EARLY: Fault = Fault::BodyStartedEarly;
-const UNFINISHED: Fault = Fault::BodyUnfinished;
-const FOLLOWING: Fault = Fault::FollowingInTheWay;
-const STORES: Fault = Fault::StoresNotDrained;
+const LEADING: ContaminationFault = ContaminationFault::LeadingUnfinished;
+const EARLY: ContaminationFault = ContaminationFault::BodyStartedEarly;
+const UNFINISHED: ContaminationFault = ContaminationFault::BodyUnfinished;
+const FOLLOWING: ContaminationFault = ContaminationFault::FollowingInTheWay;
+const STORES: ContaminationFault = ContaminationFault::StoresNotDrained;
 
 #[test]
 fn in_miniature_every_method_is_as_it_promises() {
     let mut core = Core::new(Habits::default());
-    for clock in cyclescope_code::clock::ALL {
-        if clock.calls() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
+    for clock in cyclescope_code::clock::ALL_CLOCKS {
+        if clock.calls_system() || clock.needs_ring0() || clock.reads_counter() || clock.name == "rdpru" {
             continue;
         }
         for row in measure(&mut core, clock, 1) {
-            let expected = if row.promised { Verdict::Kept } else { Verdict::Visible };
+            let expected = if row.promised { PromiseVerdict::Kept } else { PromiseVerdict::Visible };
             assert_eq!(row.verdict, expected, "{}: {row:?}", clock.name);
         }
     }
@@ -73,7 +66,7 @@ fn in_miniature_every_method_is_as_it_promises() {
 
 #[test]
 fn in_miniature_each_fence_holds_what_rests_on_it() {
-    let fences: &[(&str, Fence, &[Fault])] = &[
+    let fences: &[(&str, Fence, &[ContaminationFault])] = &[
         ("lfence-rdtsc-lfence", (start, 0), &[LEADING, STORES]),
         ("lfence-rdtsc-lfence", (start, 2), &[EARLY, STORES]),
         ("lfence-rdtsc-lfence", (end, 0), &[UNFINISHED, STORES]),
@@ -103,18 +96,18 @@ fn in_miniature_each_fence_holds_what_rests_on_it() {
 fn without_a_fence_to_hold_methods_against_nothing_is_said() {
     let rows = measure(
         &mut Core::new(Habits { lfence_waits: false, ..Habits::default() }),
-        Clock::named("lfence-rdtsc-lfence").unwrap(),
+        Clock::find_named("lfence-rdtsc-lfence").unwrap(),
         3,
     );
     for row in rows.iter().filter(|row| [LEADING, EARLY, UNFINISHED].contains(&row.fault)) {
-        assert!(row.verdict == Verdict::Unclear && row.cost.why().unwrap().contains("LFENCE"), "{row:?}");
+        assert!(row.verdict == PromiseVerdict::Unclear && row.cost.why().unwrap().contains("LFENCE"), "{row:?}");
     }
 }
 
 #[test]
 fn a_simulated_machine_has_verdicts_too() {
-    for clock in [Clock::named("lfence-rdtsc-lfence").unwrap(), &STAND_IN] {
-        let rows = measure(&mut Simulated::new(Scenario::default(), 5), clock, 5);
+    for clock in [Clock::find_named("lfence-rdtsc-lfence").unwrap(), &STAND_IN] {
+        let rows = measure(&mut SimulatedExecutor::new(Scenario::default(), 5), clock, 5);
         assert_eq!(rows.iter().map(|row| row.fault).collect::<Vec<_>>(), FAULTS);
     }
 }
@@ -122,30 +115,52 @@ fn a_simulated_machine_has_verdicts_too() {
 #[test]
 fn verdicts_follow_the_interval() {
     let of = |fault, promised, value, margin| {
-        let conditions = Conditions { size: 200.0, overlap: 0.0, alone: true };
-        Verdict::of(promised, seen(fault, &Interval::around(value, margin), &conditions))
+        let conditions = TrialConditions { size: 200.0, overlap: 0.0, alone: true };
+        PromiseVerdict::from_observation(
+            promised,
+            is_fault_seen(fault, &Interval::with_margin(value, margin), &conditions),
+        )
     };
-    assert_eq!(of(LEADING, true, 0.4, 0.7), Verdict::Kept);
-    assert_eq!(of(LEADING, false, 0.4, 0.7), Verdict::NotVisible);
-    assert_eq!(of(LEADING, true, 2.0, 0.7), Verdict::Broken);
-    assert_eq!(of(LEADING, false, 2.0, 0.7), Verdict::Visible);
+    assert_eq!(of(LEADING, true, 0.4, 0.7), PromiseVerdict::Kept);
+    assert_eq!(of(LEADING, false, 0.4, 0.7), PromiseVerdict::NotVisible);
+    assert_eq!(of(LEADING, true, 2.0, 0.7), PromiseVerdict::Broken);
+    assert_eq!(of(LEADING, false, 2.0, 0.7), PromiseVerdict::Visible);
     // Too wide, between the bounds, and on the side to which the fault can't lead.
-    assert_eq!(of(LEADING, true, 0.0, 3.0), Verdict::Unclear);
-    assert_eq!(of(LEADING, true, 1.5, 0.7), Verdict::Unclear);
-    assert_eq!(of(LEADING, true, -50.0, 0.7), Verdict::Unclear);
-    assert_eq!(of(UNFINISHED, true, -50.0, 0.7), Verdict::Broken);
-    assert_eq!(of(STORES, true, -5.0, 1.0), Verdict::Kept);
-    assert_eq!(of(STORES, true, -15.0, 1.0), Verdict::Broken);
-    let beside_sibling = Conditions { size: 200.0, overlap: 0.0, alone: false };
-    let shared = |value| Verdict::of(false, seen(LEADING, &Interval::around(value, 1.0), &beside_sibling));
-    assert_eq!([0.0, 5.0, 50.0].map(shared), [Verdict::Unclear, Verdict::Unclear, Verdict::Visible]);
+    assert_eq!(of(LEADING, true, 0.0, 3.0), PromiseVerdict::Unclear);
+    assert_eq!(of(LEADING, true, 1.5, 0.7), PromiseVerdict::Unclear);
+    assert_eq!(of(LEADING, true, -50.0, 0.7), PromiseVerdict::Unclear);
+    assert_eq!(of(UNFINISHED, true, -50.0, 0.7), PromiseVerdict::Broken);
+    assert_eq!(of(STORES, true, -5.0, 1.0), PromiseVerdict::Kept);
+    assert_eq!(of(STORES, true, -15.0, 1.0), PromiseVerdict::Broken);
+    let beside_sibling = TrialConditions { size: 200.0, overlap: 0.0, alone: false };
+    let shared = |value| {
+        PromiseVerdict::from_observation(
+            false,
+            is_fault_seen(LEADING, &Interval::with_margin(value, 1.0), &beside_sibling),
+        )
+    };
+    assert_eq!(
+        [0.0, 5.0, 50.0].map(shared),
+        [PromiseVerdict::Unclear, PromiseVerdict::Unclear, PromiseVerdict::Visible]
+    );
 }
 
 #[test]
 fn what_the_end_hides_of_its_own_time_is_not_called_missed() {
-    let conditions = Conditions { size: 200.0, overlap: 20.0, alone: true };
-    let of = |value| Verdict::of(true, seen(UNFINISHED, &Interval::around(value, 0.7), &conditions));
-    let expected = [Verdict::Kept, Verdict::Unclear, Verdict::Unclear, Verdict::Broken, Verdict::Broken];
+    let conditions = TrialConditions { size: 200.0, overlap: 20.0, alone: true };
+    let of = |value| {
+        PromiseVerdict::from_observation(
+            true,
+            is_fault_seen(UNFINISHED, &Interval::with_margin(value, 0.7), &conditions),
+        )
+    };
+    let expected = [
+        PromiseVerdict::Kept,
+        PromiseVerdict::Unclear,
+        PromiseVerdict::Unclear,
+        PromiseVerdict::Broken,
+        PromiseVerdict::Broken,
+    ];
     assert_eq!([0.0, -5.0, -20.0, -23.0, -200.0].map(of), expected);
 }
 
@@ -155,9 +170,9 @@ const MFENCE: u64 = 57;
 #[test]
 fn a_fence_that_overlaps_with_the_tail_of_the_body_keeps_its_promise() {
     let mut core = Core::new(Habits { mfence: MFENCE, ..Habits::default() });
-    let clock = Clock::named("mfence-lfence-rdtsc").unwrap();
+    let clock = Clock::find_named("mfence-lfence-rdtsc").unwrap();
     for row in measure(&mut core, clock, 7) {
-        assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
+        assert_eq!(row.verdict, PromiseVerdict::Kept, "{row:?}");
     }
     // Nor does it hide that a body is unfinished: RDTSC does not wait for MFENCE.
     let broken = measure(&mut core, &without(clock.name, (end, 1)), 8);
@@ -168,10 +183,10 @@ fn a_fence_that_overlaps_with_the_tail_of_the_body_keeps_its_promise() {
 fn one_kind_of_neighbour_alone_accuses_no_method() {
     // RDTSCP forgets two of eighteen square roots, and no multiplication.
     let mut core = Core::new(Habits { rdtscp_roots: 16, ..Habits::default() });
-    let rows = measure(&mut core, Clock::named("rdtscp-lfence").unwrap(), 11);
+    let rows = measure(&mut core, Clock::find_named("rdtscp-lfence").unwrap(), 11);
     let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
     let second = unfinished.second.expect("the first neighbour speaks against the method");
-    assert!(unfinished.verdict == Verdict::Unclear && !second.confirms, "{unfinished:?}");
+    assert!(unfinished.verdict == PromiseVerdict::Unclear && !second.confirms, "{unfinished:?}");
     assert!(unfinished.cost.known().unwrap().high < -TOLERANCE_CYCLES, "{unfinished:?}");
     assert!(second.cost.unwrap().low > -TOLERANCE_CYCLES, "{unfinished:?}");
 }
@@ -181,7 +196,7 @@ fn a_breach_is_confirmed_by_another_kind_of_neighbour() {
     let rows = measure(&mut Core::new(Habits::default()), &without("lfence-rdtsc-lfence", (end, 0)), 12);
     let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
     let second = unfinished.second.expect("the first neighbour speaks against the method");
-    assert!(unfinished.verdict == Verdict::Broken && second.confirms, "{unfinished:?}");
+    assert!(unfinished.verdict == PromiseVerdict::Broken && second.confirms, "{unfinished:?}");
     assert_ne!(second.neighbour, unfinished.neighbour);
     assert!(rows.iter().filter(|row| row.fault != UNFINISHED).all(|row| row.second.is_none()), "{rows:#?}");
 }
@@ -191,11 +206,11 @@ fn a_breach_is_confirmed_by_another_kind_of_neighbour() {
 fn what_was_recorded_of_mfence_accuses_it_of_nothing() {
     let beyond = Interval { value: -11.0, low: -21.0, high: -1.04 };
     // 66 core cycles in an empty pair, and six square roots of 20 before the body: nothing is hidden by its own time.
-    let conditions = Conditions { size: 240.0, overlap: 0.0, alone: true };
-    assert_eq!(seen(UNFINISHED, &beyond, &conditions), Some(true));
+    let conditions = TrialConditions { size: 240.0, overlap: 0.0, alone: true };
+    assert_eq!(is_fault_seen(UNFINISHED, &beyond, &conditions), Some(true));
     // A second neighbour has to show a breach at two lengths, and a larger one at the longer.
     let growth = Interval { value: 0.0, low: -14.0, high: 14.0 };
-    assert_eq!(seen(UNFINISHED, &growth, &conditions), None);
+    assert_eq!(is_fault_seen(UNFINISHED, &growth, &conditions), None);
 }
 
 #[test]
@@ -204,12 +219,12 @@ fn a_coarse_step_changes_no_verdict() {
         let mut core = Core::new(Habits { step, mfence: MFENCE, ..Habits::default() });
         let mut told = 0;
         for name in ["lfence-rdtsc-lfence", "mfence-lfence-rdtsc", "mfence-rdtscp-lfence", "rdtscp"] {
-            let clock = Clock::named(name).unwrap();
+            let clock = Clock::find_named(name).unwrap();
             for row in measure_in_steps(&mut core, clock, step as f64, 13) {
                 // Steps make intervals wider, and what is small may be left open.
-                let wrong = if row.promised { Verdict::Broken } else { Verdict::NotVisible };
+                let wrong = if row.promised { PromiseVerdict::Broken } else { PromiseVerdict::NotVisible };
                 assert_ne!(row.verdict, wrong, "{step} {name}: {row:?}");
-                told += usize::from(row.verdict.happens().is_some());
+                told += usize::from(row.verdict.fault_happens().is_some());
             }
         }
         assert!(told >= 2, "{step}: {told} of 20");
@@ -223,17 +238,17 @@ fn a_coarse_step_changes_no_verdict() {
 fn a_fence_longer_than_the_code_before_it_is_not_called_broken() {
     // Six square roots of thirteen cycles: 78.
     let mut core = Core::new(Habits { mfence: 100, ..Habits::default() });
-    let rows = measure(&mut core, Clock::named("mfence-lfence-rdtsc").unwrap(), 9);
+    let rows = measure(&mut core, Clock::find_named("mfence-lfence-rdtsc").unwrap(), 9);
     let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
     let cost = unfinished.cost.known().unwrap();
-    assert!(cost.high < -TOLERANCE_CYCLES && unfinished.verdict == Verdict::Unclear, "{unfinished:?}");
+    assert!(cost.high < -TOLERANCE_CYCLES && unfinished.verdict == PromiseVerdict::Unclear, "{unfinished:?}");
 }
 
 #[test]
 fn stores_that_the_caller_left_are_not_taken_for_a_part_of_the_body() {
     // A line that missed the caches kept MFENCE for some 500 cycles (Zen 5, family 26, model 2).
     let mut core = Core::new(Habits { mfence: MFENCE, left_by_caller: 500, ..Habits::default() });
-    for row in measure(&mut core, Clock::named("mfence-lfence-rdtsc").unwrap(), 10) {
-        assert_eq!(row.verdict, Verdict::Kept, "{row:?}");
+    for row in measure(&mut core, Clock::find_named("mfence-lfence-rdtsc").unwrap(), 10) {
+        assert_eq!(row.verdict, PromiseVerdict::Kept, "{row:?}");
     }
 }

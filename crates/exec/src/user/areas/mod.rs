@@ -8,18 +8,19 @@
 //!
 //! The caller reserves the addresses: so it knows whether a fixed address is free, and a new worker has the same ones.
 
-mod common;
+mod common_file;
 mod pages;
 
-use super::regions::{Mapping, failed, map_shared, memory_file, reserve};
+use super::regions::{MemoryMapping, call_error, create_memory_file, map_shared, reserve_addresses};
 use crate::{ObtainedPages, PlacedArea};
-use common::common;
+use common_file::open_common_file;
 use cyclescope_code::program::memory::{
-    Address, Area, Frames, HUGE_PAGE, Lifetime, Memory, PAGE, Pages, Present,
+    AreaAddress, HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PhysicalFrames, ProgramMemory,
+    StoreLifetime,
 };
 use cyclescope_core::error::{RunError, Unavailable};
-use cyclescope_worker::area::{AreaSetup, Backing, NO_REGISTER, Orders};
-use cyclescope_worker::view::GUARD;
+use cyclescope_worker::area::{AreaBacking, AreaOrders, AreaSetup, NO_REGISTER};
+use cyclescope_worker::view::GUARD_BYTES;
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 const OTHER_MAPPINGS: u64 = 4096;
 
 /// Initial contents of areas.
-struct Source {
+struct AreaSource {
     file: OwnedFd,
     bytes: usize,
     /// Which area's contents it has: the first one that uses it.
@@ -37,48 +38,48 @@ struct Source {
 
 /// All that decides on mappings: memories that are equal in this are served by one worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Shape {
+struct AreaShape {
     bytes: u64,
-    pages: Pages,
-    frames: Frames,
-    address: Address,
+    pages: PageSize,
+    frames: PhysicalFrames,
+    address: AreaAddress,
     register: Option<u8>,
-    backing: Kind,
+    backing: BackingKind,
     /// The area whose source it uses.
     source: usize,
     source_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BackingKind {
     Template,
     Copied,
     Repeated,
 }
 
-impl Shape {
-    fn of(memory: &Memory, number: usize) -> Shape {
+impl AreaShape {
+    fn from_area(memory: &ProgramMemory, number: usize) -> AreaShape {
         let area = &memory.areas[number];
-        let sparse = area.present == Present::AtPointer && area.pages == Pages::Small;
+        let sparse = area.present == PagePresence::AtPointer && area.pages == PageSize::Small;
         let backing = match area.frames {
-            Frames::Repeated(_) | Frames::Common(_) => Kind::Repeated,
-            Frames::Own if sparse => Kind::Template,
-            Frames::Own => Kind::Copied,
+            PhysicalFrames::Repeated(_) | PhysicalFrames::Common(_) => BackingKind::Repeated,
+            PhysicalFrames::Own if sparse => BackingKind::Template,
+            PhysicalFrames::Own => BackingKind::Copied,
         };
-        let source_bytes = match (backing, area.word()) {
-            (Kind::Copied | Kind::Repeated, Some(_)) => PAGE,
+        let source_bytes = match (backing, area.uniform_word()) {
+            (BackingKind::Copied | BackingKind::Repeated, Some(_)) => PAGE_BYTES,
             _ => area.frame_bytes(),
         };
         // A ring's contents depend on its address, so that no two rings are the same.
-        let same = |other: &Area| {
+        let same = |other: &MemoryArea| {
             other.bytes == area.bytes
                 && other.frames == area.frames
                 && other.fill == area.fill
                 && other.pages == area.pages
                 && other.present == area.present
         };
-        let shared = area.word().and_then(|_| memory.areas[..number].iter().position(same));
-        Shape {
+        let shared = area.uniform_word().and_then(|_| memory.areas[..number].iter().position(same));
+        AreaShape {
             bytes: area.bytes,
             pages: area.pages,
             frames: area.frames,
@@ -92,15 +93,15 @@ impl Shape {
 }
 
 /// The areas of one memory, as files and addresses.
-struct Made {
+struct PreparedAreas {
     /// The last memory of which an area was used.
-    memory: Memory,
+    memory: ProgramMemory,
     /// Those of the last batch.
-    lifetimes: Vec<Lifetime>,
-    shapes: Vec<Shape>,
-    sources: Vec<Source>,
+    lifetimes: Vec<StoreLifetime>,
+    shapes: Vec<AreaShape>,
+    sources: Vec<AreaSource>,
     /// Reserved addresses, kept free of anything else of this process.
-    _reservations: Vec<Mapping>,
+    _reservations: Vec<MemoryMapping>,
     setups: Vec<AreaSetup>,
     /// The physical pages of areas that repeat them, or have them in common with others.
     _frames: Vec<Arc<OwnedFd>>,
@@ -113,44 +114,44 @@ struct Made {
 
 /// The memory areas of one executor. They outlive its workers.
 #[derive(Default)]
-pub(super) struct Areas(Option<Made>);
+pub(super) struct UserAreas(Option<PreparedAreas>);
 
-impl Areas {
+impl UserAreas {
     /// Makes files and addresses for a memory that has been checked. True where the worker has to be replaced, for it
     /// has mapped another one.
-    pub(super) fn adopt(&mut self, memory: &Memory) -> Result<bool, RunError> {
-        let shapes: Vec<Shape> = (0..memory.areas.len()).map(|area| Shape::of(memory, area)).collect();
+    pub(super) fn adopt_memory(&mut self, memory: &ProgramMemory) -> Result<bool, RunError> {
+        let shapes: Vec<AreaShape> = (0..memory.areas.len()).map(|area| AreaShape::from_area(memory, area)).collect();
         let renewed = match &mut self.0 {
             Some(made) if made.shapes == shapes => false,
             _ => {
                 // Its addresses may be wanted again.
                 self.0 = None;
-                self.0 = Some(Made::new(memory, shapes)?);
+                self.0 = Some(PreparedAreas::new(memory, shapes)?);
                 true
             }
         };
         let made = self.0.as_mut().expect("it has just been made");
-        made.hold(memory)?;
+        made.update_sources(memory)?;
         Ok(renewed)
     }
 
     /// The addresses of all areas.
     pub(super) fn addresses(&self) -> Vec<u64> {
-        self.setups().iter().map(|setup| setup.address).collect()
+        self.area_setups().iter().map(|setup| setup.address).collect()
     }
 
     /// Mappings of a new worker.
-    pub(super) fn setups(&self) -> &[AreaSetup] {
+    pub(super) fn area_setups(&self) -> &[AreaSetup] {
         self.0.as_ref().map_or(&[], |made| &made.setups)
     }
 
     /// A new worker has mapped them: what it obtained, as it says in the text of its `/proc/self/smaps`, which is empty
     /// where no area has huge pages.
-    pub(super) fn mapped(&mut self, smaps: &str) -> Result<(), Unavailable> {
+    pub(super) fn record_mapping(&mut self, smaps: &str) -> Result<(), Unavailable> {
         let Some(made) = &mut self.0 else { return Ok(()) };
         made.begun = false;
         let obtain = |setup: &AreaSetup| match setup.huge {
-            true => pages::obtained(smaps, setup.address, setup.bytes as u64),
+            true => pages::find_page_kind(smaps, setup.address, setup.bytes as u64),
             false => Ok(ObtainedPages::Small),
         };
         made.obtained = made.setups.iter().map(obtain).collect::<Result<_, _>>()?;
@@ -158,16 +159,16 @@ impl Areas {
     }
 
     /// Areas that the worker prepares for the next command.
-    pub(super) fn orders(&self) -> Orders {
-        let mut orders = Orders::default();
+    pub(super) fn build_orders(&self) -> AreaOrders {
+        let mut orders = AreaOrders::default();
         let Some(made) = &self.0 else { return orders };
         for (number, lifetime) in made.lifetimes.iter().enumerate() {
             let bit = 1 << number;
             match lifetime {
-                Lifetime::Fresh => orders.refresh |= bit,
-                Lifetime::Kept if !made.begun => orders.begin |= bit,
-                Lifetime::Kept => {}
-                Lifetime::Unused => continue,
+                StoreLifetime::Fresh => orders.refresh |= bit,
+                StoreLifetime::Kept if !made.begun => orders.begin |= bit,
+                StoreLifetime::Kept => {}
+                StoreLifetime::Unused => continue,
             }
             orders.touch |= bit;
         }
@@ -175,54 +176,52 @@ impl Areas {
     }
 
     /// A command has ended well.
-    pub(super) fn began(&mut self) {
+    pub(super) fn record_success(&mut self) {
         if let Some(made) = &mut self.0 {
             made.begun = true;
         }
     }
 
     /// Addresses of the areas, and the kinds of their pages.
-    pub(super) fn placed(&self) -> Vec<PlacedArea> {
+    pub(super) fn placed_areas(&self) -> Vec<PlacedArea> {
         let Some(made) = &self.0 else { return Vec::new() };
-        let placed = |(setup, pages): (&AreaSetup, &ObtainedPages)| PlacedArea {
-            address: setup.address,
-            pages: *pages,
-        };
+        let placed =
+            |(setup, pages): (&AreaSetup, &ObtainedPages)| PlacedArea { address: setup.address, pages: *pages };
         made.setups.iter().zip(&made.obtained).map(placed).collect()
     }
 }
 
-impl Made {
-    fn new(memory: &Memory, shapes: Vec<Shape>) -> Result<Made, RunError> {
-        let places = Places::reserve(memory, &shapes)?;
-        let mut sources: Vec<Source> = Vec::new();
+impl PreparedAreas {
+    fn new(memory: &ProgramMemory, shapes: Vec<AreaShape>) -> Result<PreparedAreas, RunError> {
+        let places = AreaAddresses::reserve(memory, &shapes)?;
+        let mut sources: Vec<AreaSource> = Vec::new();
         let mut frames = Vec::new();
         let mut setups = Vec::new();
         for (number, (area, shape)) in memory.areas.iter().zip(&shapes).enumerate() {
             if shape.source == number {
                 let bytes = shape.source_bytes as usize;
-                sources.push(Source { file: memory_file("cyclescope-area", bytes)?, bytes, area: number });
+                sources.push(AreaSource { file: create_memory_file("cyclescope-area", bytes)?, bytes, area: number });
             }
             let source = sources.iter().find(|source| source.area == shape.source);
             let source = source.expect("the source of an earlier area, or its own").file.as_raw_fd();
             let backing = match shape.backing {
-                Kind::Template => Backing::Template,
-                Kind::Copied => Backing::Copied,
-                Kind::Repeated => {
+                BackingKind::Template => AreaBacking::Template,
+                BackingKind::Copied => AreaBacking::Copied,
+                BackingKind::Repeated => {
                     let bytes = area.frame_bytes() as usize;
                     let file = match area.frames {
-                        Frames::Common(number) => common(number, bytes)?,
-                        _ => Arc::new(memory_file("cyclescope-frames", bytes)?),
+                        PhysicalFrames::Common(number) => open_common_file(number, bytes)?,
+                        _ => Arc::new(create_memory_file("cyclescope-frames", bytes)?),
                     };
                     let fd = file.as_raw_fd();
                     frames.push(file);
-                    Backing::Repeated { fd, bytes }
+                    AreaBacking::Repeated { fd, bytes }
                 }
             };
             setups.push(AreaSetup {
                 address: places.areas[number],
                 bytes: area.mapped_bytes() as usize,
-                huge: area.pages == Pages::Huge,
+                huge: area.pages == PageSize::Huge,
                 backing,
                 source,
                 source_at: places.sources[number],
@@ -231,7 +230,7 @@ impl Made {
             });
         }
         let obtained = vec![ObtainedPages::Small; setups.len()];
-        Ok(Made {
+        Ok(PreparedAreas {
             memory: memory.clone(),
             lifetimes: Vec::new(),
             shapes,
@@ -247,14 +246,14 @@ impl Made {
 
     /// Sees to it that sources hold what a memory of this shape says. One of which nothing is used changes none: it
     /// often goes between two others that are the same.
-    fn hold(&mut self, memory: &Memory) -> Result<(), RunError> {
-        let lifetimes: Vec<Lifetime> = memory.areas.iter().map(|area| area.lifetime).collect();
+    fn update_sources(&mut self, memory: &ProgramMemory) -> Result<(), RunError> {
+        let lifetimes: Vec<StoreLifetime> = memory.areas.iter().map(|area| area.lifetime).collect();
         if self.lifetimes != lifetimes {
             self.begun = false;
             self.lifetimes = lifetimes;
         }
-        let unused = self.lifetimes.iter().all(|lifetime| *lifetime == Lifetime::Unused);
-        let same = |(one, other): (&Area, &Area)| one.fill == other.fill;
+        let unused = self.lifetimes.iter().all(|lifetime| *lifetime == StoreLifetime::Unused);
+        let same = |(one, other): (&MemoryArea, &MemoryArea)| one.fill == other.fill;
         if unused || self.written && self.memory.areas.iter().zip(&memory.areas).all(same) {
             return Ok(());
         }
@@ -270,15 +269,13 @@ impl Made {
             // So that there is an error instead of a signal where memory is short.
             let mode = rustix::fs::FallocateFlags::empty();
             rustix::fs::fallocate(&source.file, mode, 0, source.bytes as u64)
-                .map_err(failed("filling the memory areas", "fallocate"))?;
+                .map_err(call_error("filling the memory areas", "fallocate"))?;
             let mut mapping = map_shared(&source.file, source.bytes)?;
             // SAFETY: just made so.
             let bytes = unsafe { mapping.bytes_mut() };
-            match area.word() {
-                Some(word) => {
-                    bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&word.to_le_bytes()))
-                }
-                None => area.write(self.setups[source.area].address, bytes),
+            match area.uniform_word() {
+                Some(word) => bytes.chunks_exact_mut(8).for_each(|chunk| chunk.copy_from_slice(&word.to_le_bytes())),
+                None => area.write_contents(self.setups[source.area].address, bytes),
             }
         }
         self.written = true;
@@ -287,54 +284,54 @@ impl Made {
 }
 
 /// Addresses for areas, and for sources that the worker copies from.
-struct Places {
+struct AreaAddresses {
     areas: Vec<u64>,
     /// 0 where the worker does not map the source by itself.
     sources: Vec<u64>,
-    reservations: Vec<Mapping>,
+    reservations: Vec<MemoryMapping>,
 }
 
-impl Places {
-    fn reserve(memory: &Memory, shapes: &[Shape]) -> Result<Places, RunError> {
+impl AreaAddresses {
+    fn reserve(memory: &ProgramMemory, shapes: &[AreaShape]) -> Result<AreaAddresses, RunError> {
         limit_mappings(&memory.areas).map_err(RunError::Unavailable)?;
         let mut reservations = Vec::new();
         for (number, area) in memory.areas.iter().enumerate() {
-            let Address::Fixed(address) = area.address else { continue };
-            let reserved = reserve(Some(address), area.mapped_bytes() as usize);
+            let AreaAddress::Fixed(address) = area.address else { continue };
+            let reserved = reserve_addresses(Some(address), area.mapped_bytes() as usize);
             reservations
-                .push(reserved.map_err(|errno| not_there(number, address, area.mapped_bytes(), errno))?);
+                .push(reserved.map_err(|errno| fixed_address_error(number, address, area.mapped_bytes(), errno))?);
         }
         // Offsets in one stretch, which begins on a huge page.
-        let mut end = GUARD as u64;
+        let mut end = GUARD_BYTES as u64;
         let mut take = |bytes: u64, alignment: u64| {
             let at = end.next_multiple_of(alignment);
-            end = at + bytes + GUARD as u64;
+            end = at + bytes + GUARD_BYTES as u64;
             at
         };
         let free: Vec<Option<u64>> = memory
             .areas
             .iter()
-            .map(|area| (area.address == Address::Free).then(|| take(area.mapped_bytes(), area.page_bytes())))
+            .map(|area| (area.address == AreaAddress::Free).then(|| take(area.mapped_bytes(), area.page_bytes())))
             .collect();
         let copied: Vec<Option<u64>> = shapes
             .iter()
             .map(|shape| {
-                let bytes = shape.source_bytes.next_multiple_of(PAGE);
-                (shape.backing != Kind::Template).then(|| take(bytes, PAGE))
+                let bytes = shape.source_bytes.next_multiple_of(PAGE_BYTES);
+                (shape.backing != BackingKind::Template).then(|| take(bytes, PAGE_BYTES))
             })
             .collect();
-        let huge = memory.areas.iter().any(|area| area.pages == Pages::Huge);
-        let alignment = if huge { HUGE_PAGE } else { PAGE };
-        let stretch = reserve(None, (end + alignment) as usize)
-            .map_err(failed("reserving addresses for the memory areas", "mmap"))?;
+        let huge = memory.areas.iter().any(|area| area.pages == PageSize::Huge);
+        let alignment = if huge { HUGE_PAGE_BYTES } else { PAGE_BYTES };
+        let stretch = reserve_addresses(None, (end + alignment) as usize)
+            .map_err(call_error("reserving addresses for the memory areas", "mmap"))?;
         let start = stretch.start().next_multiple_of(alignment);
         reservations.push(stretch);
-        let fixed = |area: &Area| match area.address {
-            Address::Fixed(address) => address,
-            Address::Free => 0,
+        let fixed = |area: &MemoryArea| match area.address {
+            AreaAddress::Fixed(address) => address,
+            AreaAddress::Free => 0,
         };
         let areas = memory.areas.iter().zip(&free);
-        Ok(Places {
+        Ok(AreaAddresses {
             areas: areas.map(|(area, offset)| offset.map_or(fixed(area), |at| start + at)).collect(),
             sources: copied.iter().map(|offset| offset.map_or(0, |at| start + at)).collect(),
             reservations,
@@ -343,31 +340,31 @@ impl Places {
 }
 
 /// Why an area can't be at its fixed address.
-fn not_there(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError {
+fn fixed_address_error(number: usize, address: u64, bytes: u64, errno: Errno) -> RunError {
     let (why, remedy) = match errno {
         Errno::EXIST => (
-            format!("{} is there in this process", pages::occupant(address, bytes)),
+            format!("{} is there in this process", pages::find_occupant(address, bytes)),
             "choose another address, such as one above 0x100000000000".to_string(),
         ),
         Errno::PERM | Errno::ACCESS => (
             "the kernel lets nothing be that low (vm.mmap_min_addr)".to_string(),
             "choose an address of 0x10000 or above".to_string(),
         ),
-        _ => return failed("reserving the fixed address of a memory area", "mmap")(errno),
+        _ => return call_error("reserving the fixed address of a memory area", "mmap")(errno),
     };
     RunError::Unavailable(Unavailable { what: format!("area {number} at address {address:#x}"), why, remedy })
 }
 
 /// An error where the repeated pages of all areas take more mappings, one for each repetition, than the kernel allows.
-fn limit_mappings(areas: &[Area]) -> Result<(), Unavailable> {
-    let allowed = pages::most_mappings().saturating_sub(OTHER_MAPPINGS);
+fn limit_mappings(areas: &[MemoryArea]) -> Result<(), Unavailable> {
+    let allowed = pages::read_max_mappings().saturating_sub(OTHER_MAPPINGS);
     let mut wanted = 0;
     for (number, area) in areas.iter().enumerate() {
-        if area.frames == Frames::Own {
+        if area.frames == PhysicalFrames::Own {
             continue;
         }
         let what = format!("area {number} of pages that are mapped more than once");
-        if area.pages == Pages::Huge {
+        if area.pages == PageSize::Huge {
             return Err(Unavailable {
                 what,
                 why: "this executor does that with pages of 4 KiB only".to_string(),
@@ -378,9 +375,7 @@ fn limit_mappings(areas: &[Area]) -> Result<(), Unavailable> {
         if wanted > allowed {
             return Err(Unavailable {
                 what,
-                why: format!(
-                    "the repeated pages up to there take {wanted} mappings, and {allowed} are allowed"
-                ),
+                why: format!("the repeated pages up to there take {wanted} mappings, and {allowed} are allowed"),
                 remedy: format!(
                     "repeat more physical pages, or allow more mappings: sysctl -w vm.max_map_count={}",
                     wanted + OTHER_MAPPINGS

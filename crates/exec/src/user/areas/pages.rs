@@ -5,39 +5,39 @@ use cyclescope_core::error::Unavailable;
 
 /// The mappings in the text of a `maps` or `smaps` file (proc(5)): start, end, and the lines about each, its first one
 /// without addresses.
-fn mappings(text: &str) -> impl Iterator<Item = (u64, u64, Vec<&str>)> {
+fn parse_mappings(text: &str) -> impl Iterator<Item = (u64, u64, Vec<&str>)> {
     let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {
-        let (start, end, first) = header(lines.next()?)?;
+        let (start, end, first) = parse_header(lines.next()?)?;
         let mut about = vec![first];
-        while let Some(line) = lines.next_if(|line| header(line).is_none()) {
+        while let Some(line) = lines.next_if(|line| parse_header(line).is_none()) {
             about.push(line);
         }
         Some((start, end, about))
     })
 }
 
-fn header(line: &str) -> Option<(u64, u64, &str)> {
+fn parse_header(line: &str) -> Option<(u64, u64, &str)> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
     Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?, rest))
 }
 
 /// A figure in KiB of a mapping.
-fn kibibytes(about: &[&str], name: &str) -> u64 {
+fn find_kibibytes(about: &[&str], name: &str) -> u64 {
     let value = |line: &&str| line.strip_prefix(name)?.strip_suffix(" kB")?.trim().parse().ok();
     about.iter().find_map(value).unwrap_or(0)
 }
 
 /// The kind of an area's pages according to a `smaps` file; an error where not all of them are huge.
-pub(super) fn obtained(smaps: &str, address: u64, bytes: u64) -> Result<ObtainedPages, Unavailable> {
+pub(super) fn find_page_kind(smaps: &str, address: u64, bytes: u64) -> Result<ObtainedPages, Unavailable> {
     let (mut pooled, mut transparent) = (0, 0);
     let inside = |start: u64, end: u64| address <= start && end <= address + bytes;
-    for (start, end, about) in mappings(smaps).filter(|(start, end, _)| inside(*start, *end)) {
-        if kibibytes(&about, "KernelPageSize:") == 2048 {
+    for (start, end, about) in parse_mappings(smaps).filter(|(start, end, _)| inside(*start, *end)) {
+        if find_kibibytes(&about, "KernelPageSize:") == 2048 {
             pooled += end - start;
         }
-        transparent += kibibytes(&about, "AnonHugePages:") << 10;
+        transparent += find_kibibytes(&about, "AnonHugePages:") << 10;
     }
     match (pooled, transparent) {
         (pooled, _) if pooled == bytes => Ok(ObtainedPages::PooledHuge),
@@ -47,7 +47,7 @@ pub(super) fn obtained(smaps: &str, address: u64, bytes: u64) -> Result<Obtained
             why: format!(
                 "{} MiB of them came in such pages (transparent_hugepage/enabled: {})",
                 (pooled + transparent) >> 20,
-                transparent_setting(),
+                read_transparent_setting(),
             ),
             remedy: format!(
                 "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or set {} pages aside: sysctl -w \
@@ -58,22 +58,22 @@ pub(super) fn obtained(smaps: &str, address: u64, bytes: u64) -> Result<Obtained
     }
 }
 
-fn transparent_setting() -> String {
+fn read_transparent_setting() -> String {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.map_or_else(|_| "not in this kernel".to_string(), |text| text.trim().to_string())
 }
 
 /// The mappings of this process in a range of addresses.
-pub(super) fn occupant(address: u64, bytes: u64) -> String {
+pub(super) fn find_occupant(address: u64, bytes: u64) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let mut there = mappings(&maps).filter(|(start, end, _)| *start < address + bytes && address < *end);
+    let mut there = parse_mappings(&maps).filter(|(start, end, _)| *start < address + bytes && address < *end);
     // Permissions, offset, device, inode, name.
     let name = |about: &[&str]| about[0].split_whitespace().nth(4).map(str::to_string);
     there.find_map(|(_, _, about)| name(&about)).unwrap_or_else(|| "other memory".to_string())
 }
 
 /// Number of mappings that the kernel allows one process; the default where it is not reported.
-pub(super) fn most_mappings() -> u64 {
+pub(super) fn read_max_mappings() -> u64 {
     const DEFAULT: u64 = 65530;
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     text.trim().parse().unwrap_or(DEFAULT)
@@ -100,22 +100,19 @@ AnonHugePages:         0 kB
 
     #[test]
     fn pages_are_read_from_smaps() {
-        let at = |address, bytes| obtained(SMAPS, address, bytes);
+        let at = |address, bytes| find_page_kind(SMAPS, address, bytes);
         assert_eq!(at(0x7f00_0000_0000, 2 << 20), Ok(ObtainedPages::TransparentHuge));
         assert_eq!(at(0x7f00_0040_0000, 4 << 20), Ok(ObtainedPages::PooledHuge));
         let error = at(0x7f00_0000_0000, 4 << 20).unwrap_err();
-        assert!(
-            error.why.starts_with("2 MiB of them") && error.remedy.contains("vm.nr_hugepages=2"),
-            "{error:?}"
-        );
+        assert!(error.why.starts_with("2 MiB of them") && error.remedy.contains("vm.nr_hugepages=2"), "{error:?}");
         assert!(at(0x1000_0000, 2 << 20).unwrap_err().why.starts_with("0 MiB"));
-        assert!(obtained("", 0x7f00_0000_0000, 2 << 20).is_err());
+        assert!(find_page_kind("", 0x7f00_0000_0000, 2 << 20).is_err());
     }
 
     #[test]
     fn what_is_at_an_address_has_a_name() {
-        let code = occupant as *const () as u64;
-        assert!(occupant(code, 1).contains("cyclescope"), "{}", occupant(code, 1));
-        assert!(most_mappings() > 0);
+        let code = find_occupant as *const () as u64;
+        assert!(find_occupant(code, 1).contains("cyclescope"), "{}", find_occupant(code, 1));
+        assert!(read_max_mappings() > 0);
     }
 }

@@ -1,11 +1,11 @@
 //! Areas of every kind as programs see them.
 
 use super::super::tests::{batch_of, once, one_worker, spawn};
-use super::super::{Executor, User};
+use super::super::{Executor, UserExecutor};
 use super::*;
 use crate::{Batch, Sample};
-use cyclescope_code::context::Element;
-use cyclescope_code::program::memory::{At, Fill, Order, Pointer, Ring};
+use cyclescope_code::context::FloatElement;
+use cyclescope_code::program::memory::{AreaFill, AreaPointer, PointerPosition, PointerRing, RingOrder};
 use cyclescope_worker::view;
 
 /// RSI and RDI, by their encoding numbers.
@@ -15,30 +15,30 @@ const RDI: u8 = 7;
 /// `ud2` where a comparison has found something else, so that it becomes a SIGILL.
 const OR_DIE: &str = "\nje fine\nud2\nfine: nop";
 
-fn pointed(area: Area, register: u8) -> Area {
-    Area { pointer: Some(Pointer { register, at: At::Start }), ..area }
+fn pointed(area: MemoryArea, register: u8) -> MemoryArea {
+    MemoryArea { pointer: Some(AreaPointer { register, at: PointerPosition::Start }), ..area }
 }
 
 /// A batch of one snippet with these areas: `layouts` layouts, each with one call.
-fn batch(text: &str, areas: &[Area], layouts: usize) -> Batch {
-    let code = cyclescope_code::asm::parse(text).expect("the snippet is right");
+fn batch(text: &str, areas: &[MemoryArea], layouts: usize) -> Batch {
+    let code = cyclescope_code::asm::parse_assembly(text).expect("the snippet is right");
     let mut batch = batch_of(once(code.bytes()), layouts, 1);
-    batch.memory = Memory { vectors: Element::F64, areas: areas.to_vec() };
+    batch.memory = ProgramMemory { vectors: FloatElement::F64, areas: areas.to_vec() };
     batch.layouts.iter_mut().for_each(|layout| layout.data = vec![0; areas.len()]);
     batch
 }
 
-fn run(user: &mut User, text: &str, areas: &[Area], layouts: usize) -> Result<Vec<Sample>, RunError> {
+fn run(user: &mut UserExecutor, text: &str, areas: &[MemoryArea], layouts: usize) -> Result<Vec<Sample>, RunError> {
     user.run(&batch(text, areas, layouts))
 }
 
 #[track_caller]
-fn assert_holds(user: &mut User, text: &str, areas: &[Area]) {
+fn assert_holds(user: &mut UserExecutor, text: &str, areas: &[MemoryArea]) {
     let result = run(user, &format!("{text}{OR_DIE}"), areas, 2);
     assert_eq!(result.map(|samples| samples.len()), Ok(2), "{text}");
 }
 
-fn assert_dies(user: &mut User, text: &str, areas: &[Area]) {
+fn assert_dies(user: &mut UserExecutor, text: &str, areas: &[MemoryArea]) {
     let result = run(user, &format!("{text}{OR_DIE}"), areas, 1);
     assert!(matches!(result, Err(RunError::Fault { signal: "SIGILL", .. })), "{text}: {result:?}");
 }
@@ -55,23 +55,23 @@ fn round(elements: u64) -> String {
 #[test]
 fn programs_find_rings_of_every_order_and_kind_of_page() {
     let mut user = spawn();
-    for order in [Order::Sequential, Order::RandomByLine, Order::RandomByPage] {
-        let ring = Ring { stride: 64, order, seed: 11 };
-        let area = Area::ring(1 << 20, ring, RSI);
-        for area in [area.clone(), Area { present: Present::AtPointer, ..area }] {
-            assert_holds(&mut user, &round(ring.elements(area.bytes)), &[area]);
+    for order in [RingOrder::Sequential, RingOrder::RandomByLine, RingOrder::RandomByPage] {
+        let ring = PointerRing { stride: 64, order, seed: 11 };
+        let area = MemoryArea::from_ring(1 << 20, ring, RSI);
+        for area in [area.clone(), MemoryArea { present: PagePresence::AtPointer, ..area }] {
+            assert_holds(&mut user, &round(ring.element_count(area.bytes)), &[area]);
         }
     }
-    let ring = Ring { stride: 4096 + 64, order: Order::RandomByLine, seed: 11 };
-    let area = Area { frames: Frames::Repeated(1), ..Area::ring(65 * 4096, ring, RSI) };
+    let ring = PointerRing { stride: 4096 + 64, order: RingOrder::RandomByLine, seed: 11 };
+    let area = MemoryArea { frames: PhysicalFrames::Repeated(1), ..MemoryArea::from_ring(65 * 4096, ring, RSI) };
     assert_holds(&mut user, &round(64), &[area]);
 }
 
 #[test]
 fn a_large_area_is_there_from_end_to_end() {
     let mut user = spawn();
-    let ring = Ring { stride: 4096, order: Order::RandomByPage, seed: 1 };
-    let area = Area::ring(64 << 20, ring, RSI);
+    let ring = PointerRing { stride: 4096, order: RingOrder::RandomByPage, seed: 1 };
+    let area = MemoryArea::from_ring(64 << 20, ring, RSI);
     assert_holds(&mut user, &round(16384), &[area]);
 }
 
@@ -79,30 +79,29 @@ fn a_large_area_is_there_from_end_to_end() {
 #[ignore = "takes 2 GiB of memory"]
 fn the_largest_area_is_there_from_end_to_end() {
     let mut user = spawn();
-    let ring = Ring { stride: 4096, order: Order::RandomByPage, seed: 1 };
-    assert_holds(&mut user, &round(1 << 18), &[Area::ring(1 << 30, ring, RSI)]);
+    let ring = PointerRing { stride: 4096, order: RingOrder::RandomByPage, seed: 1 };
+    assert_holds(&mut user, &round(1 << 18), &[MemoryArea::from_ring(1 << 30, ring, RSI)]);
 }
 
 /// Whether this machine promises huge pages.
 fn has_huge_pages() -> bool {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let transparent = read("/sys/kernel/mm/transparent_hugepage/enabled");
-    let pooled =
-        read("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").trim().parse().unwrap_or(0u32);
+    let pooled = read("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").trim().parse().unwrap_or(0u32);
     transparent.contains("[madvise]") || transparent.contains("[always]") || pooled >= 4
 }
 
 #[test]
 fn huge_pages_are_huge_or_refused_with_a_remedy() {
     let mut user = spawn();
-    let ring = Ring { stride: 64, order: Order::RandomByLine, seed: 5 };
-    let area = Area { pages: Pages::Huge, ..Area::ring(8 << 20, ring, RSI) };
-    let text = format!("{}{OR_DIE}", round(ring.elements(area.bytes)));
+    let ring = PointerRing { stride: 64, order: RingOrder::RandomByLine, seed: 5 };
+    let area = MemoryArea { pages: PageSize::Huge, ..MemoryArea::from_ring(8 << 20, ring, RSI) };
+    let text = format!("{}{OR_DIE}", round(ring.element_count(area.bytes)));
     match run(&mut user, &text, std::slice::from_ref(&area), 2) {
         Ok(_) => {
-            let placed = user.areas()[0];
+            let placed = user.placed_areas()[0];
             assert_ne!(placed.pages, ObtainedPages::Small);
-            assert_eq!(placed.address % HUGE_PAGE, 0);
+            assert_eq!(placed.address % HUGE_PAGE_BYTES, 0);
             assert!(has_huge_pages(), "huge pages came from nowhere");
         }
         Err(RunError::Unavailable(error)) => {
@@ -112,65 +111,72 @@ fn huge_pages_are_huge_or_refused_with_a_remedy() {
         other => panic!("{other:?}"),
     }
     // The executor continues with small pages.
-    assert_holds(&mut user, &round(ring.elements(area.bytes)), &[Area { pages: Pages::Small, ..area }]);
-    assert_eq!(user.areas()[0].pages, ObtainedPages::Small);
+    assert_holds(&mut user, &round(ring.element_count(area.bytes)), &[MemoryArea { pages: PageSize::Small, ..area }]);
+    assert_eq!(user.placed_areas()[0].pages, ObtainedPages::Small);
 }
 
 #[test]
 fn pages_that_repeat_are_one_memory() {
     let mut user = spawn();
-    let own =
-        pointed(Area { present: Present::Everywhere, ..Area::new(64 << 12, Fill::Bytes(vec![0])) }, RSI);
-    let repeated = Area { frames: Frames::Repeated(2), ..own.clone() };
+    let own = pointed(
+        MemoryArea { present: PagePresence::Everywhere, ..MemoryArea::new(64 << 12, AreaFill::Bytes(vec![0])) },
+        RSI,
+    );
+    let repeated = MemoryArea { frames: PhysicalFrames::Repeated(2), ..own.clone() };
     let store = "mov qword ptr [rsi + 8], 77\nmov rax, [rsi + 4096*62 + 8]\ncmp rax, 77";
     assert_holds(&mut user, store, std::slice::from_ref(&repeated));
     assert_dies(&mut user, store, std::slice::from_ref(&own));
     // The other of two physical pages is another.
     assert_dies(&mut user, &store.replace("*62", "*63"), std::slice::from_ref(&repeated));
     // Fresh in each layout, through whichever page it was written.
-    let fresh =
-        "cmp qword ptr [rsi + 4096*10], 0\nje new\nud2\nnew: mov qword ptr [rsi + 4096*30], 1\ncmp eax, eax";
+    let fresh = "cmp qword ptr [rsi + 4096*10], 0\nje new\nud2\nnew: mov qword ptr [rsi + 4096*30], 1\ncmp eax, eax";
     assert_holds(&mut user, fresh, &[repeated]);
 }
 
 #[test]
 fn more_mappings_than_the_kernel_allows_are_refused() {
     let mut user = spawn();
-    let area = Area { frames: Frames::Repeated(1), ..Area::new(1 << 30, Fill::Bytes(vec![0])) };
+    let area = MemoryArea { frames: PhysicalFrames::Repeated(1), ..MemoryArea::new(1 << 30, AreaFill::Bytes(vec![0])) };
     match run(&mut user, "nop", std::slice::from_ref(&area), 1) {
         Err(RunError::Unavailable(error)) => assert!(error.remedy.contains("vm.max_map_count="), "{error:?}"),
-        other => assert!(pages::most_mappings() > 1 << 18, "{other:?}"),
+        other => assert!(pages::read_max_mappings() > 1 << 18, "{other:?}"),
     }
     // Each of two areas fits, and both do not.
-    let half = ((pages::most_mappings() - OTHER_MAPPINGS) / 2 + 1) << 12;
+    let half = ((pages::read_max_mappings() - OTHER_MAPPINGS) / 2 + 1) << 12;
     if half <= 1 << 30 {
-        let areas = vec![Area { frames: Frames::Repeated(1), ..Area::new(half, Fill::Bytes(vec![0])) }; 2];
+        let areas =
+            vec![
+                MemoryArea { frames: PhysicalFrames::Repeated(1), ..MemoryArea::new(half, AreaFill::Bytes(vec![0])) };
+                2
+            ];
         let error = run(&mut user, "nop", &areas, 1).unwrap_err();
         let refused = matches!(&error, RunError::Unavailable(error) if error.what.starts_with("area 1"));
         assert!(refused, "{error:?}");
     }
-    let huge = Area { frames: Frames::Repeated(1), pages: Pages::Huge, ..area };
+    let huge = MemoryArea { frames: PhysicalFrames::Repeated(1), pages: PageSize::Huge, ..area };
     assert!(matches!(run(&mut user, "nop", &[huge], 1), Err(RunError::Unavailable(_))));
     assert!(run(&mut user, "nop", &[], 1).is_ok());
 }
 
 /// Addresses that nothing of this process has.
 fn free_addresses(bytes: usize) -> u64 {
-    reserve(None, bytes).expect("addresses").start()
+    reserve_addresses(None, bytes).expect("addresses").start()
 }
 
 #[test]
 fn a_fixed_address_is_that_one_or_refused() {
     let mut user = spawn();
     let address = free_addresses(1 << 20);
-    let fixed = |address| Area { address: Address::Fixed(address), ..Area::new(8192, Fill::Bytes(vec![7])) };
-    let look =
-        format!("mov rax, {address}\nmov rax, [rax + 8184]\nmov rcx, 0x0707070707070707\ncmp rax, rcx");
+    let fixed = |address| MemoryArea {
+        address: AreaAddress::Fixed(address),
+        ..MemoryArea::new(8192, AreaFill::Bytes(vec![7]))
+    };
+    let look = format!("mov rax, {address}\nmov rax, [rax + 8184]\nmov rcx, 0x0707070707070707\ncmp rax, rcx");
     for _ in 0..2 {
         assert_holds(&mut user, &look, &[fixed(address)]);
-        assert_eq!(user.areas()[0].address, address);
+        assert_eq!(user.placed_areas()[0].address, address);
         // The same address for another memory.
-        assert_holds(&mut user, &look, &[Area { present: Present::Everywhere, ..fixed(address) }]);
+        assert_holds(&mut user, &look, &[MemoryArea { present: PagePresence::Everywhere, ..fixed(address) }]);
     }
     let ours = Box::new(0u8);
     let occupied = std::ptr::from_ref(&*ours) as u64 & !4095;
@@ -184,26 +190,26 @@ fn a_fixed_address_is_that_one_or_refused() {
         other => panic!("{other:?}"),
     }
     assert_holds(&mut user, &look, &[fixed(address)]);
-    let RunError::Unavailable(low) = not_there(0, 4096, 4096, Errno::PERM) else { panic!("another error") };
+    let RunError::Unavailable(low) = fixed_address_error(0, 4096, 4096, Errno::PERM) else { panic!("another error") };
     assert!(low.why.contains("vm.mmap_min_addr"));
 }
 
 #[test]
 fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
-    let zeros = Area::new(16 << 12, Fill::Bytes(vec![0]));
+    let zeros = MemoryArea::new(16 << 12, AreaFill::Bytes(vec![0]));
     let kinds = [
         zeros.clone(),
-        Area { present: Present::Everywhere, ..zeros.clone() },
-        Area { frames: Frames::Repeated(1), ..zeros },
+        MemoryArea { present: PagePresence::Everywhere, ..zeros.clone() },
+        MemoryArea { frames: PhysicalFrames::Repeated(1), ..zeros },
     ];
     let count = "inc qword ptr [rsi]";
     let is = |number: u64| format!("cmp qword ptr [rsi], {number}");
     for kind in kinds {
         let fresh = pointed(kind, RSI);
-        let kept = Area { lifetime: Lifetime::Kept, ..fresh.clone() };
+        let kept = MemoryArea { lifetime: StoreLifetime::Kept, ..fresh.clone() };
         let mut user = one_worker(false);
         let mut run =
-            |text: &str, area: &Area, layouts| run(&mut user, text, std::slice::from_ref(area), layouts);
+            |text: &str, area: &MemoryArea, layouts| run(&mut user, text, std::slice::from_ref(area), layouts);
         run(count, &kept, 3).expect("it counts");
         run(count, &kept, 2).expect("it counts on");
         run(&format!("{}{OR_DIE}", is(5)), &kept, 2).expect("five layouts have counted");
@@ -221,25 +227,28 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
 #[test]
 fn a_memory_that_holds_something_else_keeps_its_worker() {
     let mut user = one_worker(false);
-    let area = |word: u8| pointed(Area::new(1 << 16, Fill::Bytes(vec![word])), RDI);
+    let area = |word: u8| pointed(MemoryArea::new(1 << 16, AreaFill::Bytes(vec![word])), RDI);
     let look = |word: u8| format!("cmp byte ptr [rdi + 0x8000], {word}");
     assert_holds(&mut user, &look(1), &[area(1)]);
     let pid = user.worker_pid();
     assert_holds(&mut user, &look(2), &[area(2)]);
     assert_holds(&mut user, &look(1), &[area(1)]);
     assert_eq!(user.worker_pid(), pid);
-    assert_holds(&mut user, &look(1), &[Area { present: Present::Everywhere, ..area(1) }]);
+    assert_holds(&mut user, &look(1), &[MemoryArea { present: PagePresence::Everywhere, ..area(1) }]);
     assert_ne!(user.worker_pid(), pid);
 }
 
 #[test]
 fn areas_end_where_they_end() {
     let mut user = spawn();
-    let area = pointed(Area { present: Present::Everywhere, ..Area::new(4096, Fill::Bytes(vec![0])) }, RSI);
+    let area = pointed(
+        MemoryArea { present: PagePresence::Everywhere, ..MemoryArea::new(4096, AreaFill::Bytes(vec![0])) },
+        RSI,
+    );
     run(&mut user, "mov byte ptr [rsi + 4095], 1", std::slice::from_ref(&area), 1).expect("the last byte");
-    let start = user.areas()[0].address;
-    let source = user.areas.setups()[0].source_at;
-    let context = user.regions.in_worker(view::COMMAND_AT);
+    let start = user.placed_areas()[0].address;
+    let source = user.areas.area_setups()[0].source_at;
+    let context = user.regions.worker_address(view::COMMAND_AT);
     for address in [start - 1, start + 4096, source, context] {
         let store = format!("mov rax, {address}\nmov byte ptr [rax], 1");
         let result = run(&mut user, &store, std::slice::from_ref(&area), 1);
@@ -253,7 +262,7 @@ fn areas_end_where_they_end() {
 #[test]
 fn registers_without_an_area_keep_their_numbers() {
     let mut user = spawn();
-    let area = pointed(Area::new(4096, Fill::Bytes(vec![0])), 3);
+    let area = pointed(MemoryArea::new(4096, AreaFill::Bytes(vec![0])), 3);
     let address = "mov rax, rbx\nand rax, 4095\nmov rcx, rdi\nsub rcx, 0x1000f\nor rax, rcx";
     assert_holds(&mut user, &format!("{address}\ncmp rax, 0"), &[area]);
 }

@@ -10,18 +10,18 @@
 //!     …
 //! ```
 
-use super::body::{About, Body, COPIES, SPACINGS};
-use crate::experiments::experiment::Experiment;
+use super::branch_body::{BODY_COPIES, BranchDescription, NearBranchBody, SPACINGS};
+use crate::experiments::experiment::FormExperiment;
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
 /// How many functions the calls go to in turn; no more than there are registers for their addresses.
-const FUNCTIONS: [usize; 2] = [1, 4];
+const FUNCTION_COUNTS: [usize; 2] = [1, 4];
 /// Their addresses.
-const ADDRESSES: [Register; 4] = [Register::RBX, Register::RSI, Register::RDI, Register::R8];
+const FUNCTION_REGISTERS: [Register; 4] = [Register::RBX, Register::RSI, Register::RDI, Register::R8];
 
 /// How the pairs of a body stand.
 #[derive(Debug, Clone, Copy)]
-struct Arrangement {
+struct CallArrangement {
     /// Functions that the calls go to in turn.
     functions: usize,
     /// Calls in the body.
@@ -31,7 +31,7 @@ struct Arrangement {
 }
 
 /// A call or a return with its counterpart.
-pub(super) fn pairs(sample: &Instruction) -> Vec<Experiment> {
+pub(super) fn plan_call_pairs(sample: &Instruction) -> Vec<FormExperiment> {
     let Ok(plain) = Instruction::with_branch(Code::Call_rel32_64, 0) else { return Vec::new() };
     // RET imm16 frees nothing: the call pushed no arguments.
     let (call, back) = match sample.code() {
@@ -42,21 +42,16 @@ pub(super) fn pairs(sample: &Instruction) -> Vec<Experiment> {
     let Some(back) = back else { return Vec::new() };
     let pair = if back.op_count() == 0 { "call and ret" } else { "call and ret 0" };
     let mut found = Vec::new();
-    for functions in FUNCTIONS {
+    for functions in FUNCTION_COUNTS {
         for bytes in [0].into_iter().chain(SPACINGS) {
-            for copies in COPIES {
+            for copies in BODY_COPIES {
                 let apart = if bytes == 0 { "adjacent".to_string() } else { format!("every {bytes} bytes") };
-                let to = if functions == 1 {
-                    "one function".to_string()
-                } else {
-                    format!("{functions} functions")
-                };
-                let recipe =
-                    format!("{copies} pairs of {pair} in a loop, {apart}, {to}; the cost is that of a pair");
-                let about = About::new(recipe, None).burdened();
+                let to = if functions == 1 { "one function".to_string() } else { format!("{functions} functions") };
+                let recipe = format!("{copies} pairs of {pair} in a loop, {apart}, {to}; the cost is that of a pair");
+                let about = BranchDescription::new(recipe, None).mark_burdened();
                 found.extend(
-                    body(call, back, Arrangement { functions, copies, bytes })
-                        .map(|body| about.of(body, copies)),
+                    build_call_body(call, back, CallArrangement { functions, copies, bytes })
+                        .map(|body| about.into_experiment(body, copies)),
                 );
             }
         }
@@ -64,30 +59,30 @@ pub(super) fn pairs(sample: &Instruction) -> Vec<Experiment> {
     found
 }
 
-fn body(call: Instruction, back: Instruction, arrangement: Arrangement) -> Option<Body> {
-    let Arrangement { functions, copies, bytes } = arrangement;
+fn build_call_body(call: Instruction, back: Instruction, arrangement: CallArrangement) -> Option<NearBranchBody> {
+    let CallArrangement { functions, copies, bytes } = arrangement;
     let over = Instruction::with_branch(Code::Jmp_rel32_64, 0).ok()?;
     let mut entries = Vec::new();
     // Functions, and a jump around them whose length is known once it is encoded.
-    let mut body = Body::default();
-    body.branch(over, 0)?;
+    let mut body = NearBranchBody::default();
+    body.push_branch(over, 0)?;
     for _ in 0..functions {
         entries.push(body.len());
-        body.push(back)?;
-        body.pad(body.len().next_multiple_of(16));
+        body.push_instruction(back)?;
+        body.pad_to(body.len().next_multiple_of(16));
     }
     let end = body.len();
-    let mut around = Body::default();
-    around.branch(over, end)?;
+    let mut around = NearBranchBody::default();
+    around.push_branch(over, end)?;
     body.period[..around.len()].copy_from_slice(&around.period);
     let in_memory = call.op_kind(0) == OpKind::Memory;
     let place = |function: usize| MemoryOperand::with_base_displ(Register::R14, 8 * function as i64);
     if call.op_kind(0) != OpKind::NearBranch64 {
         for (function, entry) in entries.iter().enumerate() {
-            body.address(ADDRESSES[function], *entry)?;
+            body.push_address(FUNCTION_REGISTERS[function], *entry)?;
             if in_memory {
-                body.push(
-                    Instruction::with2(Code::Mov_rm64_r64, place(function), ADDRESSES[function]).ok()?,
+                body.push_instruction(
+                    Instruction::with2(Code::Mov_rm64_r64, place(function), FUNCTION_REGISTERS[function]).ok()?,
                 )?;
             }
         }
@@ -95,12 +90,12 @@ fn body(call: Instruction, back: Instruction, arrangement: Arrangement) -> Optio
     for copy in 0..copies {
         let (function, start) = (copy % functions, body.len());
         match call.op_kind(0) {
-            OpKind::NearBranch64 => body.branch(call, entries[function])?,
-            OpKind::Memory => body.push(Instruction::with1(call.code(), place(function)).ok()?)?,
-            _ => body.push(Instruction::with1(call.code(), ADDRESSES[function]).ok()?)?,
+            OpKind::NearBranch64 => body.push_branch(call, entries[function])?,
+            OpKind::Memory => body.push_instruction(Instruction::with1(call.code(), place(function)).ok()?)?,
+            _ => body.push_instruction(Instruction::with1(call.code(), FUNCTION_REGISTERS[function]).ok()?)?,
         }
         // The function returns to these: no jump leads over them.
-        body.pad(start + bytes);
+        body.pad_to(start + bytes);
     }
     Some(body)
 }

@@ -3,20 +3,20 @@
 use iced_x86::{Code, ConditionCode, Instruction, Register, RflagsBits};
 
 /// Pairs of 32-bit numbers whose comparison gives every condition both values: equal, below, above, overflowing.
-const PAIRS: [(u32, u32); 4] = [(0, 0), (0, 2), (2, 0), (1 << 31, 2)];
+const COMPARED_PAIRS: [(u32, u32); 4] = [(0, 0), (0, 2), (2, 0), (1 << 31, 2)];
 /// What holds them.
-const REGISTERS: [Register; 2] = [Register::R8D, Register::R9D];
+const COMPARED_REGISTERS: [Register; 2] = [Register::R8D, Register::R9D];
 
 /// Code that makes a condition hold, or not.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Setting {
+pub(super) struct ConditionSetup {
     /// What runs once.
     pub(super) init: Vec<Instruction>,
     /// What sets the flags.
     pub(super) before: Vec<Instruction>,
 }
 
-impl Setting {
+impl ConditionSetup {
     /// For a branch by the flags; nothing for any other.
     ///
     /// ```text
@@ -25,22 +25,24 @@ impl Setting {
     ///     cmp r8d, r9d
     ///     nop             ; keeps the comparison from fusing with a branch
     /// ```
-    pub(super) fn of(sample: &Instruction, holds: bool) -> Option<Setting> {
+    pub(super) fn for_branch(sample: &Instruction, holds: bool) -> Option<ConditionSetup> {
         let condition = sample.condition_code();
         if condition == ConditionCode::None {
-            return Some(Setting::default());
+            return Some(ConditionSetup::default());
         }
-        let (a, b) = PAIRS.into_iter().find(|(a, b)| self::holds(condition, compared(*a, *b)) == holds)?;
-        let [first, second] = REGISTERS;
+        let (a, b) = COMPARED_PAIRS
+            .into_iter()
+            .find(|(a, b)| self::condition_holds(condition, flags_after_compare(*a, *b)) == holds)?;
+        let [first, second] = COMPARED_REGISTERS;
         let load = |register, value| Instruction::with2(Code::Mov_r32_imm32, register, value).ok();
         let compare = Instruction::with2(Code::Cmp_rm32_r32, first, second).ok()?;
         let before = vec![compare, Instruction::with(Code::Nopd)];
-        Some(Setting { init: vec![load(first, a)?, load(second, b)?], before })
+        Some(ConditionSetup { init: vec![load(first, a)?, load(second, b)?], before })
     }
 }
 
 /// The flags after `cmp a, b`.
-pub(super) fn compared(a: u32, b: u32) -> u32 {
+pub(super) fn flags_after_compare(a: u32, b: u32) -> u32 {
     let difference = a.wrapping_sub(b);
     let flags = [
         (RflagsBits::CF, a < b),
@@ -53,7 +55,7 @@ pub(super) fn compared(a: u32, b: u32) -> u32 {
 }
 
 /// Whether a condition holds with these flags (Intel SDM vol. 1, appendix B).
-pub(super) fn holds(condition: ConditionCode, flags: u32) -> bool {
+pub(super) fn condition_holds(condition: ConditionCode, flags: u32) -> bool {
     let set = |flag: u32| flags & flag != 0;
     let less = set(RflagsBits::SF) != set(RflagsBits::OF);
     match condition {
@@ -85,14 +87,16 @@ mod tests {
     fn comparisons_give_the_flags_that_the_manual_says() {
         let (cf, zf, sf) = (RflagsBits::CF, RflagsBits::ZF, RflagsBits::SF);
         let (of, pf) = (RflagsBits::OF, RflagsBits::PF);
-        assert_eq!(PAIRS.map(|(a, b)| compared(a, b)), [zf | pf, cf | sf, 0, of]);
+        assert_eq!(COMPARED_PAIRS.map(|(a, b)| flags_after_compare(a, b)), [zf | pf, cf | sf, 0, of]);
     }
 
     #[test]
     fn every_condition_can_hold_and_not_hold() {
         for condition in ConditionCode::values().filter(|condition| *condition != ConditionCode::None) {
             for wanted in [false, true] {
-                let found = PAIRS.iter().any(|(a, b)| holds(condition, compared(*a, *b)) == wanted);
+                let found = COMPARED_PAIRS
+                    .iter()
+                    .any(|(a, b)| condition_holds(condition, flags_after_compare(*a, *b)) == wanted);
                 assert!(found, "{condition:?} {wanted}");
             }
         }

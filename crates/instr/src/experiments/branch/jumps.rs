@@ -1,20 +1,20 @@
 //! Jumps: taken from instance to instance, or not taken at all.
 
-use super::body::{About, Body, COPIES, SPACINGS, every};
-use super::condition::Setting;
-use crate::experiments::experiment::{Experiment, Meaning};
+use super::branch_body::{BODY_COPIES, BranchDescription, NearBranchBody, SPACINGS, describe_spacing};
+use super::condition::ConditionSetup;
+use crate::experiments::experiment::{ExperimentMeaning, FormExperiment};
 use iced_x86::{Code, Instruction, MemoryOperand, OpKind, Register};
 
 /// What RCX begins with where it must not be zero; nothing counts so far down. ECX is above zero too.
-const COUNT: u32 = 1 << 30;
+const COUNTER_START: u32 = 1 << 30;
 /// Bytes from one instance of a chain to the next: enough for tables of branches, which are not what it is about.
 const CHAIN_SPACINGS: [usize; 2] = [16, 64];
 /// A branch that is not taken needs no table: bodies can be longer by this factor, and their loop's branch weighs less.
-const PASSED: usize = 4;
+const NOT_TAKEN_FACTOR: usize = 4;
 /// NOPs after each instance of a branch that is not taken.
-const NOPS: [usize; 4] = [0, 1, 2, 3];
+const NOP_COUNTS: [usize; 4] = [0, 1, 2, 3];
 /// Registers that hold targets.
-const TARGETS: [Register; 12] = [
+const TARGET_REGISTERS: [Register; 12] = [
     Register::RCX,
     Register::RDX,
     Register::RBX,
@@ -40,134 +40,148 @@ const MEMORY_TARGETS: usize = 32;
 /// 1:  jcc 2f
 ///     …
 /// ```
-fn taken(sample: &Instruction, setup: &Setup, copies: usize, bytes: usize) -> Option<Body> {
-    let mut body = setup.begin()?;
+fn build_taken(sample: &Instruction, setup: &NearBranchSetup, copies: usize, bytes: usize) -> Option<NearBranchBody> {
+    let mut body = setup.begin_body()?;
     for _ in 0..copies {
-        setup.each.iter().try_for_each(|instruction| body.push(*instruction))?;
+        setup.each.iter().try_for_each(|instruction| body.push_instruction(*instruction))?;
         let next = body.len() + bytes.max(sample.len());
-        body.branch(*sample, next)?;
-        body.pad(next);
+        body.push_branch(*sample, next)?;
+        body.pad_to(next);
     }
     Some(body)
 }
 
 /// A branch that is not taken, again and again, with `nops` NOPs after each.
-fn passed(sample: &Instruction, setup: &Setup, copies: usize, nops: usize) -> Option<Body> {
-    let mut body = setup.begin()?;
+fn build_not_taken(
+    sample: &Instruction,
+    setup: &NearBranchSetup,
+    copies: usize,
+    nops: usize,
+) -> Option<NearBranchBody> {
+    let mut body = setup.begin_body()?;
     for _ in 0..copies {
-        setup.each.iter().try_for_each(|instruction| body.push(*instruction))?;
-        body.branch(*sample, body.len() + sample.len())?;
-        (0..nops).try_for_each(|_| body.push(Instruction::with(Code::Nopd)))?;
+        setup.each.iter().try_for_each(|instruction| body.push_instruction(*instruction))?;
+        body.push_branch(*sample, body.len() + sample.len())?;
+        (0..nops).try_for_each(|_| body.push_instruction(Instruction::with(Code::Nopd)))?;
     }
     Some(body)
 }
 
 /// What makes the branch go where it should.
 #[derive(Default)]
-struct Setup {
-    flags: Setting,
+struct NearBranchSetup {
+    flags: ConditionSetup,
     count: Option<u32>,
     /// What stands before each instance.
     each: Vec<Instruction>,
 }
 
-impl Setup {
-    fn of(sample: &Instruction, taken: bool) -> Option<Setup> {
+impl NearBranchSetup {
+    fn for_branch(sample: &Instruction, taken: bool) -> Option<NearBranchSetup> {
         // RCX is zero where JRCXZ is taken; LOOP wants it above.
         let zero = sample.is_jcx_short() && taken;
         let counted = sample.is_jcx_short() || sample.is_loop() || sample.is_loopcc();
-        let count = counted.then_some(if zero { 0 } else { COUNT });
-        Some(Setup { flags: Setting::of(sample, taken)?, count, each: Vec::new() })
+        let count = counted.then_some(if zero { 0 } else { COUNTER_START });
+        Some(NearBranchSetup { flags: ConditionSetup::for_branch(sample, taken)?, count, each: Vec::new() })
     }
 
-    fn begin(&self) -> Option<Body> {
+    fn begin_body(&self) -> Option<NearBranchBody> {
         let mut init = self.flags.init.clone();
         if let Some(count) = self.count {
             init.push(Instruction::with2(Code::Mov_r32_imm32, Register::ECX, count).ok()?);
         }
-        let mut body = Body::starting_with(&init)?;
-        self.flags.before.iter().try_for_each(|instruction| body.push(*instruction))?;
+        let mut body = NearBranchBody::with_init(&init)?;
+        self.flags.before.iter().try_for_each(|instruction| body.push_instruction(*instruction))?;
         Some(body)
     }
 }
 
 /// All distances from branch to branch, each with its own name or all with one.
-fn curve(sample: &Instruction, setup: &Setup, name: impl Fn(usize) -> Option<String>) -> Vec<Experiment> {
+fn vary_spacing(
+    sample: &Instruction,
+    setup: &NearBranchSetup,
+    name: impl Fn(usize) -> Option<String>,
+) -> Vec<FormExperiment> {
     let mut found = Vec::new();
     for bytes in [sample.len()].into_iter().chain(SPACINGS) {
-        for copies in COPIES {
-            let recipe = format!("{copies} copies in a loop, {}", every(bytes));
-            let about = About::new(recipe, name(bytes).as_deref());
-            found.extend(taken(sample, setup, copies, bytes).map(|body| about.of(body, copies)));
+        for copies in BODY_COPIES {
+            let recipe = format!("{copies} copies in a loop, {}", describe_spacing(bytes));
+            let about = BranchDescription::new(recipe, name(bytes).as_deref());
+            found.extend(build_taken(sample, setup, copies, bytes).map(|body| about.into_experiment(body, copies)));
         }
     }
     found
 }
 
 /// JMP to the next.
-pub(super) fn direct(sample: &Instruction) -> Vec<Experiment> {
-    let setup = Setup::default();
-    let mut found = curve(sample, &setup, |_| None);
-    found.extend(curve(sample, &setup, |bytes| Some(every(bytes))));
+pub(super) fn plan_direct_jumps(sample: &Instruction) -> Vec<FormExperiment> {
+    let setup = NearBranchSetup::default();
+    let mut found = vary_spacing(sample, &setup, |_| None);
+    found.extend(vary_spacing(sample, &setup, |bytes| Some(describe_spacing(bytes))));
     found
 }
 
 /// Branches that change nothing: not taken, and taken beside it.
-pub(super) fn conditional(sample: &Instruction) -> Vec<Experiment> {
+pub(super) fn plan_conditional_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     let mut found = Vec::new();
-    if let Some(setup) = Setup::of(sample, false) {
-        for copies in COPIES.map(|copies| PASSED * copies) {
-            for nops in NOPS {
+    if let Some(setup) = NearBranchSetup::for_branch(sample, false) {
+        for copies in BODY_COPIES.map(|copies| NOT_TAKEN_FACTOR * copies) {
+            for nops in NOP_COUNTS {
                 let after = match nops {
                     0 => String::new(),
                     1 => ", a nop after each".to_string(),
                     _ => format!(", {nops} nops after each"),
                 };
                 let recipe = format!("{copies} copies in a loop, not taken{after}");
-                let body = passed(sample, &setup, copies, nops);
-                found.extend(body.map(|body| About::new(recipe, None).of(body, copies)));
+                let body = build_not_taken(sample, &setup, copies, nops);
+                found.extend(body.map(|body| BranchDescription::new(recipe, None).into_experiment(body, copies)));
             }
         }
     }
-    if let Some(setup) = Setup::of(sample, true) {
-        found.extend(curve(sample, &setup, |_| Some("taken".to_string())));
-        found.extend(curve(sample, &setup, |bytes| Some(every(bytes))));
+    if let Some(setup) = NearBranchSetup::for_branch(sample, true) {
+        found.extend(vary_spacing(sample, &setup, |_| Some("taken".to_string())));
+        found.extend(vary_spacing(sample, &setup, |bytes| Some(describe_spacing(bytes))));
     }
     found
 }
 
 /// LOOP and its kin: taken, with RCX renewed or not; not taken beside it.
-pub(super) fn counting(sample: &Instruction) -> Vec<Experiment> {
+pub(super) fn plan_loop_branches(sample: &Instruction) -> Vec<FormExperiment> {
     let copy = |register| Instruction::with2(Code::Mov_r64_rm64, Register::RCX, register).ok();
     let mut found = Vec::new();
-    let Some(setup) = Setup::of(sample, true) else { return found };
-    found.extend(curve(sample, &setup, |_| None));
-    found.extend(curve(sample, &setup, |bytes| Some(every(bytes))));
-    for copies in COPIES {
+    let Some(setup) = NearBranchSetup::for_branch(sample, true) else { return found };
+    found.extend(vary_spacing(sample, &setup, |_| None));
+    found.extend(vary_spacing(sample, &setup, |bytes| Some(describe_spacing(bytes))));
+    for copies in BODY_COPIES {
         // R10 holds a large number of its own.
         let Some(copy) = copy(Register::R10) else { continue };
-        let renewed = Setup { each: vec![copy], ..Setup::of(sample, true).unwrap_or_default() };
+        let renewed =
+            NearBranchSetup { each: vec![copy], ..NearBranchSetup::for_branch(sample, true).unwrap_or_default() };
         let recipe = format!("{copies} copies in a loop, taken, rcx renewed before each");
-        let body = taken(sample, &renewed, copies, 16);
-        found.extend(body.map(|body| About::new(recipe, None).burdened().of(body, copies)));
+        let body = build_taken(sample, &renewed, copies, 16);
+        found.extend(
+            body.map(|body| BranchDescription::new(recipe, None).mark_burdened().into_experiment(body, copies)),
+        );
         let Ok(one) = Instruction::with2(Code::Mov_r32_imm32, Register::ECX, 1) else { continue };
-        let Some(setup) = Setup::of(sample, false) else { continue };
+        let Some(setup) = NearBranchSetup::for_branch(sample, false) else { continue };
         let recipe = format!("{copies} copies in a loop, not taken, rcx set to 1 before each");
-        let body = passed(sample, &Setup { each: vec![one], ..setup }, copies, 0);
-        found.extend(body.map(|body| About::new(recipe, Some("not taken")).burdened().of(body, copies)));
+        let body = build_not_taken(sample, &NearBranchSetup { each: vec![one], ..setup }, copies, 0);
+        found.extend(body.map(|body| {
+            BranchDescription::new(recipe, Some("not taken")).mark_burdened().into_experiment(body, copies)
+        }));
     }
     found
 }
 
 /// The chain through RCX.
-pub(super) fn count_down(sample: &Instruction, from: &str, to: &str) -> Vec<Experiment> {
-    let Some(setup) = Setup::of(sample, true) else { return Vec::new() };
+pub(super) fn plan_counter_chain(sample: &Instruction, from: &str, to: &str) -> Vec<FormExperiment> {
+    let Some(setup) = NearBranchSetup::for_branch(sample, true) else { return Vec::new() };
     let mut found = Vec::new();
     for bytes in CHAIN_SPACINGS {
-        let copies = COPIES[0];
-        let Some(body) = taken(sample, &setup, copies, bytes) else { continue };
-        let Some(turn) = taken(sample, &Setup::default(), 1, 0) else { continue };
-        let meaning = Meaning::Latency {
+        let copies = BODY_COPIES[0];
+        let Some(body) = build_taken(sample, &setup, copies, bytes) else { continue };
+        let Some(turn) = build_taken(sample, &NearBranchSetup::default(), 1, 0) else { continue };
+        let meaning = ExperimentMeaning::Latency {
             from: from.to_string(),
             to: to.to_string(),
             variant: None,
@@ -175,26 +189,27 @@ pub(super) fn count_down(sample: &Instruction, from: &str, to: &str) -> Vec<Expe
             ports: None,
             turn: turn.period,
         };
-        found.push(body.experiment(meaning, copies));
+        found.push(body.into_experiment(meaning, copies));
     }
     found
 }
 
 /// JMP through a register or memory.
-pub(super) fn indirect(sample: &Instruction) -> Vec<Experiment> {
+pub(super) fn plan_indirect_jumps(sample: &Instruction) -> Vec<FormExperiment> {
     let mut found = Vec::new();
     let in_memory = sample.op_kind(0) == OpKind::Memory;
     for bytes in [0].into_iter().chain(SPACINGS) {
         let apart = if bytes == 0 { "adjacent".to_string() } else { format!("every {bytes} bytes") };
-        let copies = if in_memory { MEMORY_TARGETS } else { TARGETS.len() };
-        let recipe =
-            format!("{copies} copies in a loop, {apart}, each with a target of its own that is set once");
-        let body = known(sample, copies, bytes);
-        found.extend(body.map(|body| About::new(recipe, None).of(body, copies)));
-        for copies in COPIES.into_iter().filter(|_| !in_memory) {
+        let copies = if in_memory { MEMORY_TARGETS } else { TARGET_REGISTERS.len() };
+        let recipe = format!("{copies} copies in a loop, {apart}, each with a target of its own that is set once");
+        let body = build_preset_targets(sample, copies, bytes);
+        found.extend(body.map(|body| BranchDescription::new(recipe, None).into_experiment(body, copies)));
+        for copies in BODY_COPIES.into_iter().filter(|_| !in_memory) {
             let recipe = format!("{copies} copies in a loop, {apart}, a lea of the target before each");
-            let body = computed(sample, copies, bytes);
-            found.extend(body.map(|body| About::new(recipe, None).burdened().of(body, copies)));
+            let body = build_computed_targets(sample, copies, bytes);
+            found.extend(
+                body.map(|body| BranchDescription::new(recipe, None).mark_burdened().into_experiment(body, copies)),
+            );
         }
     }
     found
@@ -206,20 +221,20 @@ pub(super) fn indirect(sample: &Instruction) -> Vec<Experiment> {
 /// 1:  lea rdx, [2f]
 ///     …
 /// ```
-fn computed(sample: &Instruction, copies: usize, bytes: usize) -> Option<Body> {
-    let mut body = Body::default();
+fn build_computed_targets(sample: &Instruction, copies: usize, bytes: usize) -> Option<NearBranchBody> {
+    let mut body = NearBranchBody::default();
     for copy in 0..copies {
-        let register = TARGETS[copy % TARGETS.len()];
+        let register = TARGET_REGISTERS[copy % TARGET_REGISTERS.len()];
         let mut jump = *sample;
         jump.set_op_register(0, register);
         // The length of both is known once they are encoded.
         let mut trial = body.clone();
-        trial.address(register, body.len())?;
-        trial.push(jump)?;
+        trial.push_address(register, body.len())?;
+        trial.push_instruction(jump)?;
         let next = trial.len().max(body.len() + bytes);
-        body.address(register, next)?;
-        body.push(jump)?;
-        body.pad(next);
+        body.push_address(register, next)?;
+        body.push_instruction(jump)?;
+        body.pad_to(next);
     }
     Some(body)
 }
@@ -237,43 +252,43 @@ fn computed(sample: &Instruction, copies: usize, bytes: usize) -> Option<Body> {
 ///     …
 ///     jmp 0b
 /// ```
-fn known(sample: &Instruction, copies: usize, bytes: usize) -> Option<Body> {
+fn build_preset_targets(sample: &Instruction, copies: usize, bytes: usize) -> Option<NearBranchBody> {
     let in_memory = sample.op_kind(0) == OpKind::Memory;
     let place = |copy: usize| MemoryOperand::with_base_displ(Register::R14, 8 * copy as i64 - 128);
     let zero = Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX).ok()?;
-    let mut body = Body::starting_with(&[zero])?;
-    body.push(Instruction::with2(Code::Test_rm64_r64, Register::RAX, Register::RAX).ok()?)?;
+    let mut body = NearBranchBody::with_init(&[zero])?;
+    body.push_instruction(Instruction::with2(Code::Test_rm64_r64, Register::RAX, Register::RAX).ok()?)?;
     let around = Instruction::with_branch(Code::Je_rel32_64, 0).ok()?;
     let back = Instruction::with_branch(Code::Jmp_rel32_64, 0).ok()?;
-    let (head, test) = (body.len() + around_len(around)?, body.clone());
-    let mut jumps = Body { period: vec![0; head], ..Body::default() };
+    let (head, test) = (body.len() + measure_jump_len(around)?, body.clone());
+    let mut jumps = NearBranchBody { period: vec![0; head], ..NearBranchBody::default() };
     let mut nexts = Vec::new();
     for copy in 0..copies {
         let start = jumps.len();
-        jumps.push(match in_memory {
+        jumps.push_instruction(match in_memory {
             true => Instruction::with1(sample.code(), place(copy)).ok()?,
-            false => Instruction::with1(sample.code(), *TARGETS.get(copy)?).ok()?,
+            false => Instruction::with1(sample.code(), *TARGET_REGISTERS.get(copy)?).ok()?,
         })?;
-        jumps.pad(start + bytes);
+        jumps.pad_to(start + bytes);
         nexts.push(jumps.len());
     }
     let setup = jumps.len();
     let assemble = |end: usize| {
         let mut body = test.clone();
-        body.branch(around, setup)?;
+        body.push_branch(around, setup)?;
         body.period.extend(&jumps.period[head..]);
         for (copy, next) in nexts.iter().enumerate() {
             let target = if copy + 1 == copies { end } else { *next };
-            let register = if in_memory { Register::RAX } else { TARGETS[copy] };
-            body.address(register, target)?;
+            let register = if in_memory { Register::RAX } else { TARGET_REGISTERS[copy] };
+            body.push_address(register, target)?;
             if in_memory {
-                body.push(Instruction::with2(Code::Mov_rm64_r64, place(copy), Register::RAX).ok()?)?;
+                body.push_instruction(Instruction::with2(Code::Mov_rm64_r64, place(copy), Register::RAX).ok()?)?;
             }
         }
         if !in_memory {
-            body.address(Register::RAX, head)?;
+            body.push_address(Register::RAX, head)?;
         }
-        body.branch(back, head)?;
+        body.push_branch(back, head)?;
         Some(body)
     };
     // Displacements to the end have four bytes wherever it is.
@@ -281,8 +296,8 @@ fn known(sample: &Instruction, copies: usize, bytes: usize) -> Option<Body> {
     assemble(end)
 }
 
-fn around_len(instruction: Instruction) -> Option<usize> {
-    let mut body = Body::default();
-    body.branch(instruction, 0)?;
+fn measure_jump_len(instruction: Instruction) -> Option<usize> {
+    let mut body = NearBranchBody::default();
+    body.push_branch(instruction, 0)?;
     Some(body.len())
 }

@@ -1,15 +1,15 @@
 //! Runs the periods by hand: what they execute, and where they end.
 
-use super::condition::{compared, holds};
+use super::condition::{condition_holds, flags_after_compare};
 use super::*;
-use crate::experiments::experiment::Meaning;
+use crate::experiments::experiment::ExperimentMeaning;
 use cyclescope_code::asm::forms;
 use iced_x86::{ConditionCode, Decoder, DecoderOptions, Mnemonic, OpKind, RflagsBits};
 use std::collections::HashMap;
 
-fn branches() -> Vec<Anatomy> {
-    let near = |anatomy: &Anatomy| kind(&anatomy.sample).is_some();
-    forms::all().filter_map(Anatomy::of).filter(near).collect()
+fn branches() -> Vec<FormAnatomy> {
+    let near = |anatomy: &FormAnatomy| classify_branch(&anatomy.sample).is_some();
+    forms::all_forms().filter_map(FormAnatomy::from_form).filter(near).collect()
 }
 
 /// A core that knows the instructions of these programs.
@@ -37,7 +37,7 @@ impl Core {
 
     fn holds(&self, instruction: &Instruction) -> bool {
         let condition = instruction.condition_code();
-        condition == ConditionCode::None || holds(condition, self.flags)
+        condition == ConditionCode::None || condition_holds(condition, self.flags)
     }
 
     /// Executes one instruction; answers the address of the next.
@@ -51,7 +51,7 @@ impl Core {
                 self.memory.insert(one.memory_displacement64(), self.source(one, 1));
             }
             Mnemonic::Mov => drop(self.registers.insert(full, self.source(one, 1))),
-            Mnemonic::Cmp => self.flags = compared(self.source(one, 0) as u32, self.source(one, 1) as u32),
+            Mnemonic::Cmp => self.flags = flags_after_compare(self.source(one, 0) as u32, self.source(one, 1) as u32),
             Mnemonic::Test => self.flags = if self.source(one, 0) == 0 { RflagsBits::ZF } else { 0 },
             Mnemonic::Jmp => return self.source(one, 0),
             Mnemonic::Call => {
@@ -103,8 +103,9 @@ fn every_near_branch_has_experiments_with_a_headline() {
     // Jcc, LOOP, JRCXZ, and JMP, CALL and RET with two or three forms each.
     assert_eq!(all.len(), 32 + 6 + 2 + 4 + 3 + 2);
     for anatomy in all {
-        let found = experiments(&anatomy).unwrap();
-        let headline = |one: &Experiment| matches!(one.meaning, Meaning::Throughput { variant: None, .. });
+        let found = plan_branch(&anatomy).unwrap();
+        let headline =
+            |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         assert!(headline(&found[0]), "{:?}", anatomy.form);
         assert!(found.len() >= 5, "{:?}: {}", anatomy.form, found.len());
     }
@@ -113,8 +114,8 @@ fn every_near_branch_has_experiments_with_a_headline() {
 #[test]
 fn periods_execute_as_many_instances_as_they_say_and_end_at_their_end() {
     for anatomy in branches() {
-        for one in experiments(&anatomy).unwrap() {
-            assert_eq!((one.repeats(usize::MAX), one.repeats(8)), (1, 1), "{:?}", anatomy.form);
+        for one in plan_branch(&anatomy).unwrap() {
+            assert_eq!((one.count_repeats(usize::MAX), one.count_repeats(8)), (1, 1), "{:?}", anatomy.form);
             let mut core = Core::default();
             core.registers.insert(Register::R10, 1 << 40);
             core.run(&one.init, anatomy.code());
@@ -128,9 +129,11 @@ fn periods_execute_as_many_instances_as_they_say_and_end_at_their_end() {
 
 #[test]
 fn what_is_taken_by_name_is_taken() {
-    for anatomy in branches().iter().filter(|anatomy| kind(&anatomy.sample) == Some(Kind::Conditional)) {
-        for one in experiments(anatomy).unwrap() {
-            let Meaning::Throughput { variant, .. } = &one.meaning else { continue };
+    for anatomy in
+        branches().iter().filter(|anatomy| classify_branch(&anatomy.sample) == Some(NearBranchKind::Conditional))
+    {
+        for one in plan_branch(anatomy).unwrap() {
+            let ExperimentMeaning::Throughput { variant, .. } = &one.meaning else { continue };
             let mut core = Core::default();
             core.run(&one.init, anatomy.code());
             let (instances, jumped) = core.run(&one.period, anatomy.code());

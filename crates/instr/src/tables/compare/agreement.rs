@@ -1,6 +1,6 @@
 //! When two numbers are the same.
 
-use crate::rows::row::{Bound, Latency};
+use crate::rows::instr_row::{LatencyBound, OperandLatency};
 use cyclescope_core::statistics::normal_quantile;
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
@@ -23,81 +23,81 @@ impl Tolerance {
     pub const RESULTS: Tolerance = Tolerance { cycles: 0.02, cycles_below_one: 0.02, share: 0.01 };
 
     /// The core cycles by which a number may be off.
-    pub(crate) fn at(&self, value: f64) -> f64 {
+    pub(crate) fn allowed_at(&self, value: f64) -> f64 {
         let cycles = if value.abs() < 1.0 { self.cycles_below_one } else { self.cycles };
         cycles.max(self.share * value.abs())
     }
 }
 
 /// A relative difference from less than this many core cycles would say nothing.
-const SMALL: f64 = 0.01;
+const RELATIVE_LEAST: f64 = 0.01;
 
 /// The range in which a cost lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Span {
+pub(super) struct CostSpan {
     pub low: f64,
     pub high: f64,
 }
 
-impl Span {
-    pub(crate) fn point(value: f64) -> Span {
-        Span { low: value, high: value }
+impl CostSpan {
+    pub(crate) fn from_value(value: f64) -> CostSpan {
+        CostSpan { low: value, high: value }
     }
 
     /// What a measured latency says.
-    pub(crate) fn latency(latency: &Latency) -> Option<Span> {
+    pub(crate) fn from_latency(latency: &OperandLatency) -> Option<CostSpan> {
         let value = latency.cost.value?;
-        let low = if latency.bound == Bound::Upper { f64::NEG_INFINITY } else { value };
-        Some(Span { low, high: value })
+        let low = if latency.bound == LatencyBound::Upper { f64::NEG_INFINITY } else { value };
+        Some(CostSpan { low, high: value })
     }
 
     /// The interval of a measured number.
-    pub(super) fn measured(number: &Quantity) -> Option<Span> {
-        number.value.and(Some(Span { low: number.low?, high: number.high? }))
+    pub(super) fn from_interval(number: &Quantity) -> Option<CostSpan> {
+        number.value.and(Some(CostSpan { low: number.low?, high: number.high? }))
     }
 
-    pub(crate) fn overlaps(self, other: Span) -> bool {
+    pub(crate) fn overlaps(self, other: CostSpan) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
 /// What lies between two ranges; nothing where they touch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Gap {
+pub(super) struct SpanGap {
     /// Core cycles from B to A.
     pub difference: f64,
     /// B's number that is nearest to A.
     nearest: f64,
 }
 
-impl Gap {
-    pub(crate) fn between(a: Span, b: Span) -> Gap {
+impl SpanGap {
+    pub(crate) fn between(a: CostSpan, b: CostSpan) -> SpanGap {
         if a.low > b.high {
-            Gap { difference: a.low - b.high, nearest: b.high }
+            SpanGap { difference: a.low - b.high, nearest: b.high }
         } else if a.high < b.low {
-            Gap { difference: a.high - b.low, nearest: b.low }
+            SpanGap { difference: a.high - b.low, nearest: b.low }
         } else {
-            Gap { difference: 0.0, nearest: 0.0 }
+            SpanGap { difference: 0.0, nearest: 0.0 }
         }
     }
 
-    pub(crate) fn within(&self, tolerance: Tolerance) -> bool {
+    pub(crate) fn is_within(&self, tolerance: Tolerance) -> bool {
         // A decimal such as 3.05 is a little off its number.
-        self.difference.abs() <= tolerance.at(self.nearest) + 1e-9
+        self.difference.abs() <= tolerance.allowed_at(self.nearest) + 1e-9
     }
 
     /// By how many standard errors it is beyond the tolerance; `None` where both are known without error.
-    pub(super) fn deviations(&self, tolerance: Tolerance, costs: [&Quantity; 2]) -> Option<f64> {
-        let beyond = self.difference.abs() - tolerance.at(self.nearest);
+    pub(super) fn count_deviations(&self, tolerance: Tolerance, costs: [&Quantity; 2]) -> Option<f64> {
+        let beyond = self.difference.abs() - tolerance.allowed_at(self.nearest);
         // Of a single layout nobody knows how far off it is.
         let reach =
-            |cost: &Quantity| Span::measured(cost).map_or(f64::INFINITY, |span| (span.high - span.low) / 2.0);
+            |cost: &Quantity| CostSpan::from_interval(cost).map_or(f64::INFINITY, |span| (span.high - span.low) / 2.0);
         let error = reach(costs[0]).hypot(reach(costs[1])) / normal_quantile(0.975);
         (error > 0.0).then(|| beyond / error)
     }
 
-    pub(crate) fn relative(&self) -> f64 {
-        self.difference / self.nearest.abs().max(SMALL)
+    pub(crate) fn relative_difference(&self) -> f64 {
+        self.difference / self.nearest.abs().max(RELATIVE_LEAST)
     }
 }
 
@@ -105,12 +105,12 @@ impl Gap {
 mod tests {
     use super::*;
 
-    fn agree(a: Span, b: Span) -> bool {
-        Gap::between(a, b).within(Tolerance::PUBLISHED)
+    fn agree(a: CostSpan, b: CostSpan) -> bool {
+        SpanGap::between(a, b).is_within(Tolerance::PUBLISHED)
     }
 
-    fn most(value: f64) -> Span {
-        Span { low: f64::NEG_INFINITY, high: value }
+    fn most(value: f64) -> CostSpan {
+        CostSpan { low: f64::NEG_INFINITY, high: value }
     }
 
     #[test]
@@ -126,24 +126,24 @@ mod tests {
             (0.0, 0.0, true),
             (0.02, 0.0, false),
         ] {
-            assert_eq!(agree(Span::point(a), Span::point(b)), same, "{a} {b}");
+            assert_eq!(agree(CostSpan::from_value(a), CostSpan::from_value(b)), same, "{a} {b}");
         }
     }
 
     #[test]
     fn ranges_agree_where_they_touch() {
-        let range = Span { low: 14.0, high: 18.0 };
+        let range = CostSpan { low: 14.0, high: 18.0 };
         for (a, b, same) in [
-            (Span::point(13.6), range, true),
-            (Span::point(13.5), range, false),
-            (Span::point(16.0), range, true),
-            (Span::point(18.6), range, false),
+            (CostSpan::from_value(13.6), range, true),
+            (CostSpan::from_value(13.5), range, false),
+            (CostSpan::from_value(16.0), range, true),
+            (CostSpan::from_value(18.6), range, false),
             (most(13.0), range, false),
             (most(100.0), range, true),
-            (Span::point(7.0), most(7.0), true),
-            (Span::point(1.0), most(7.0), true),
-            (Span::point(8.0), most(7.0), false),
-            (most(3.0), Span::point(4.0), false),
+            (CostSpan::from_value(7.0), most(7.0), true),
+            (CostSpan::from_value(1.0), most(7.0), true),
+            (CostSpan::from_value(8.0), most(7.0), false),
+            (most(3.0), CostSpan::from_value(4.0), false),
             (most(3.0), most(1.0), true),
         ] {
             assert_eq!(agree(a, b), same, "{a:?} {b:?}");
@@ -152,9 +152,12 @@ mod tests {
 
     #[test]
     fn a_difference_is_a_minus_b_and_never_infinite() {
-        let gap = |a, b| Gap::between(Span::point(a), Span::point(b));
-        assert_eq!((gap(3.0, 4.0).difference, gap(3.0, 4.0).relative()), (-1.0, -0.25));
-        assert_eq!(Gap::between(Span::point(20.0), Span { low: 14.0, high: 16.0 }).relative(), 0.25);
-        assert_eq!(gap(1.0, 0.0).relative(), 100.0);
+        let gap = |a, b| SpanGap::between(CostSpan::from_value(a), CostSpan::from_value(b));
+        assert_eq!((gap(3.0, 4.0).difference, gap(3.0, 4.0).relative_difference()), (-1.0, -0.25));
+        assert_eq!(
+            SpanGap::between(CostSpan::from_value(20.0), CostSpan { low: 14.0, high: 16.0 }).relative_difference(),
+            0.25
+        );
+        assert_eq!(gap(1.0, 0.0).relative_difference(), 100.0);
     }
 }

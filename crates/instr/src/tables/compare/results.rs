@@ -1,39 +1,41 @@
 //! Two result files.
 
-use super::agreement::{Span, Tolerance};
-use super::{Claim, Comparison, Kind, Pairing, Side, headlines, throughput};
-use crate::rows::row::{Bound, Latency, Row, Throughput};
+use super::agreement::{CostSpan, Tolerance};
+use super::{
+    ComparedSide, QuantityKind, QuantityPairing, SideClaim, TableComparison, find_throughput, headline_latencies,
+};
+use crate::rows::instr_row::{InstrRow, LatencyBound, OperandLatency, ReciprocalThroughput};
 use std::collections::HashMap;
 
 /// Holds the rows of A against those of B that have the same code, operands and encoding.
-pub fn against_results(a: &[Row], b: &[Row], tolerance: Tolerance) -> Comparison {
-    let mut comparison = Comparison::new(tolerance);
-    let mut left: HashMap<_, &Row> = b.iter().map(|row| (key(row), row)).collect();
+pub fn compare_results(a: &[InstrRow], b: &[InstrRow], tolerance: Tolerance) -> TableComparison {
+    let mut comparison = TableComparison::new(tolerance);
+    let mut left: HashMap<_, &InstrRow> = b.iter().map(|row| (row_key(row), row)).collect();
     for row in a {
-        let other = left.remove(&key(row));
+        let other = left.remove(&row_key(row));
         match other {
             Some(_) => comparison.forms.both += 1,
             None => comparison.forms.only_a += 1,
         }
-        latencies(&mut comparison, Some(row), other);
-        throughputs(&mut comparison, Some(row), other);
+        compare_latencies(&mut comparison, Some(row), other);
+        compare_throughputs(&mut comparison, Some(row), other);
     }
     comparison.forms.only_b = left.len() as u64;
     for row in left.into_values() {
-        latencies(&mut comparison, None, Some(row));
-        throughputs(&mut comparison, None, Some(row));
+        compare_latencies(&mut comparison, None, Some(row));
+        compare_throughputs(&mut comparison, None, Some(row));
     }
-    comparison.tested().sorted()
+    comparison.keep_significant().sort_worst_first()
 }
 
-fn key(row: &Row) -> (&str, &str, &str) {
+fn row_key(row: &InstrRow) -> (&str, &str, &str) {
     (&row.code, &row.operands, &row.encoding)
 }
 
 /// The headline of each pair; of several the surest.
-fn by_pair(row: Option<&Row>) -> HashMap<(&str, &str), &Latency> {
-    let mut found: HashMap<(&str, &str), &Latency> = HashMap::new();
-    for latency in row.into_iter().flat_map(headlines) {
+fn headlines_by_pair(row: Option<&InstrRow>) -> HashMap<(&str, &str), &OperandLatency> {
+    let mut found: HashMap<(&str, &str), &OperandLatency> = HashMap::new();
+    for latency in row.into_iter().flat_map(headline_latencies) {
         let known = found.entry((&latency.from, &latency.to)).or_insert(latency);
         if latency.bound < known.bound {
             *known = latency;
@@ -42,48 +44,50 @@ fn by_pair(row: Option<&Row>) -> HashMap<(&str, &str), &Latency> {
     found
 }
 
-fn latencies(comparison: &mut Comparison, a: Option<&Row>, b: Option<&Row>) {
-    let mut others = by_pair(b);
-    for (pair, latency) in by_pair(a) {
+fn compare_latencies(comparison: &mut TableComparison, a: Option<&InstrRow>, b: Option<&InstrRow>) {
+    let mut others = headlines_by_pair(b);
+    for (pair, latency) in headlines_by_pair(a) {
         match (a, b, others.remove(&pair)) {
             (Some(row), Some(other_row), Some(other)) => {
-                let kind = Kind::latency(weaker(latency.bound, other.bound));
-                let pairing = Pairing { row, kind, pair: Some(pair) };
-                let (Some(span), Some(other_span)) = (Span::latency(latency), Span::latency(other)) else {
+                let kind = QuantityKind::from_bound(weaker_bound(latency.bound, other.bound));
+                let pairing = QuantityPairing { row, kind, pair: Some(pair) };
+                let (Some(span), Some(other_span)) = (CostSpan::from_latency(latency), CostSpan::from_latency(other))
+                else {
                     continue;
                 };
-                let ours = Claim { side: Side::latency(row, latency), span };
-                let theirs = Claim { side: Side::latency(other_row, other), span: other_span };
-                comparison.judge(&pairing, ours, theirs);
+                let ours = SideClaim { side: ComparedSide::from_latency(row, latency), span };
+                let theirs = SideClaim { side: ComparedSide::from_latency(other_row, other), span: other_span };
+                comparison.judge_pair(&pairing, ours, theirs);
             }
-            _ => comparison.tally(Kind::latency(latency.bound)).only_a += 1,
+            _ => comparison.tally_mut(QuantityKind::from_bound(latency.bound)).only_a += 1,
         }
     }
     for latency in others.into_values() {
-        comparison.tally(Kind::latency(latency.bound)).only_b += 1;
+        comparison.tally_mut(QuantityKind::from_bound(latency.bound)).only_b += 1;
     }
 }
 
-fn weaker(one: Bound, other: Bound) -> Bound {
+fn weaker_bound(one: LatencyBound, other: LatencyBound) -> LatencyBound {
     one.max(other)
 }
 
-fn throughputs(comparison: &mut Comparison, a: Option<&Row>, b: Option<&Row>) {
-    type Found<'a> = Option<(&'a Row, &'a Throughput, f64)>;
-    fn found(row: Option<&Row>) -> Found<'_> {
+fn compare_throughputs(comparison: &mut TableComparison, a: Option<&InstrRow>, b: Option<&InstrRow>) {
+    type RatedRow<'a> = Option<(&'a InstrRow, &'a ReciprocalThroughput, f64)>;
+    fn find_rated(row: Option<&InstrRow>) -> RatedRow<'_> {
         let row = row?;
-        let (throughput, value) = throughput(row)?;
+        let (throughput, value) = find_throughput(row)?;
         Some((row, throughput, value))
     }
-    match (found(a), found(b)) {
+    match (find_rated(a), find_rated(b)) {
         (Some((row, ours, value)), Some((other_row, theirs, other))) => {
-            let pairing = Pairing { row, kind: Kind::Throughput, pair: None };
-            let ours = Claim { side: Side::throughput(row, ours), span: Span::point(value) };
-            let theirs = Claim { side: Side::throughput(other_row, theirs), span: Span::point(other) };
-            comparison.judge(&pairing, ours, theirs);
+            let pairing = QuantityPairing { row, kind: QuantityKind::Throughput, pair: None };
+            let ours = SideClaim { side: ComparedSide::from_throughput(row, ours), span: CostSpan::from_value(value) };
+            let theirs =
+                SideClaim { side: ComparedSide::from_throughput(other_row, theirs), span: CostSpan::from_value(other) };
+            comparison.judge_pair(&pairing, ours, theirs);
         }
-        (Some(_), None) => comparison.tally(Kind::Throughput).only_a += 1,
-        (None, Some(_)) => comparison.tally(Kind::Throughput).only_b += 1,
+        (Some(_), None) => comparison.tally_mut(QuantityKind::Throughput).only_a += 1,
+        (None, Some(_)) => comparison.tally_mut(QuantityKind::Throughput).only_b += 1,
         (None, None) => {}
     }
 }
@@ -91,28 +95,28 @@ fn throughputs(comparison: &mut Comparison, a: Option<&Row>, b: Option<&Row>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::table::tests::{add, latency, row};
+    use crate::rows::instr_table::tests::{add, latency, row};
 
-    fn tally(comparison: &Comparison, kind: Kind) -> [u64; 6] {
+    fn tally(comparison: &TableComparison, kind: QuantityKind) -> [u64; 6] {
         let tally = comparison.quantities.iter().find(|tally| tally.kind == kind).unwrap();
         [tally.agree, tally.differ, tally.only_a, tally.only_b, tally.intervals, tally.overlap]
     }
 
-    fn compare(a: &[Row], b: &[Row]) -> Comparison {
-        against_results(a, b, Tolerance::RESULTS)
+    fn compare(a: &[InstrRow], b: &[InstrRow]) -> TableComparison {
+        compare_results(a, b, Tolerance::RESULTS)
     }
 
     #[test]
     fn a_file_agrees_with_itself() {
         let rows = [add(), row("nop", "", Vec::new(), 0.2)];
         let found = compare(&rows, &rows);
-        assert_eq!(tally(&found, Kind::LatencyExact), [2, 0, 0, 0, 2, 2]);
-        assert_eq!(tally(&found, Kind::Throughput), [2, 0, 0, 0, 2, 2]);
+        assert_eq!(tally(&found, QuantityKind::LatencyExact), [2, 0, 0, 0, 2, 2]);
+        assert_eq!(tally(&found, QuantityKind::Throughput), [2, 0, 0, 0, 2, 2]);
         assert_eq!((found.forms.both, found.differences.len()), (2, 0));
     }
 
     /// Rows of one throughput each, with a margin.
-    fn rates(values: impl Iterator<Item = f64>, margin: f64) -> Vec<Row> {
+    fn rates(values: impl Iterator<Item = f64>, margin: f64) -> Vec<InstrRow> {
         let one = |(number, value): (usize, f64)| {
             let mut row = row(&format!("x{number}"), "", Vec::new(), value);
             let cost = &mut row.throughput.as_mut().unwrap().cost;
@@ -139,8 +143,7 @@ mod tests {
         let counts = same.quantities.last().unwrap();
         assert!(same.differences.len() <= 1 && counts.unclear > 1000, "{counts:?}");
         let found = compare(&rows(&a), &rows(&c));
-        let is_planted =
-            |code: &str| code.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() < 20;
+        let is_planted = |code: &str| code.trim_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap() < 20;
         let planted = found.differences.iter().filter(|one| is_planted(&one.code)).count();
         let all = found.differences.len();
         assert!(planted == 20 && all <= 24, "{planted} of 20 among {all}");
@@ -158,14 +161,14 @@ mod tests {
 
     #[test]
     fn the_key_is_code_operands_and_encoding() {
-        let changes: [fn(&mut Row); 3] =
+        let changes: [fn(&mut InstrRow); 3] =
             [|row| row.code.push('x'), |row| row.operands.push('x'), |row| row.encoding = "vex".to_string()];
         for change in changes {
             let mut other = add();
             change(&mut other);
             let found = compare(&[add()], &[other]);
-            assert_eq!(tally(&found, Kind::LatencyExact), [0, 0, 2, 2, 0, 0]);
-            assert_eq!(tally(&found, Kind::Throughput), [0, 0, 1, 1, 0, 0]);
+            assert_eq!(tally(&found, QuantityKind::LatencyExact), [0, 0, 2, 2, 0, 0]);
+            assert_eq!(tally(&found, QuantityKind::Throughput), [0, 0, 1, 1, 0, 0]);
             assert_eq!([found.forms.both, found.forms.only_a, found.forms.only_b], [0, 1, 1]);
         }
     }
@@ -173,34 +176,35 @@ mod tests {
     #[test]
     fn the_worst_comes_first() {
         let with = |first: f64, second: f64, throughput: f64| {
-            let latencies =
-                vec![latency("op1", "op1", first, Bound::Exact), latency("op2", "op1", second, Bound::Exact)];
+            let latencies = vec![
+                latency("op1", "op1", first, LatencyBound::Exact),
+                latency("op2", "op1", second, LatencyBound::Exact),
+            ];
             row("x", "r64, r64", latencies, throughput)
         };
         let found = compare(&[with(3.1, 8.0, 0.5)], &[with(3.0, 4.0, 0.25)]);
         let order: Vec<(Option<&str>, f64)> =
             found.differences.iter().map(|d| (d.from.as_deref(), (d.relative * 100.0).round())).collect();
         assert_eq!(order, [(Some("op2"), 100.0), (None, 100.0), (Some("op1"), 3.0)]);
-        assert_eq!(tally(&found, Kind::LatencyExact), [0, 2, 0, 0, 2, 0]);
+        assert_eq!(tally(&found, QuantityKind::LatencyExact), [0, 2, 0, 0, 2, 0]);
     }
 
     #[test]
     fn a_bound_on_either_side_is_counted_apart() {
         let one = |value, bound| [row("x", "r64", vec![latency("op1", "op1", value, bound)], 1.0)];
         let cases = [
-            (one(3.0, Bound::Upper), one(1.0, Bound::Exact), Kind::LatencyUpper, [1, 0]),
-            (one(3.0, Bound::Exact), one(1.0, Bound::Upper), Kind::LatencyUpper, [0, 1]),
-            (one(3.0, Bound::Sum), one(3.0, Bound::Exact), Kind::LatencySum, [1, 0]),
+            (one(3.0, LatencyBound::Upper), one(1.0, LatencyBound::Exact), QuantityKind::LatencyUpper, [1, 0]),
+            (one(3.0, LatencyBound::Exact), one(1.0, LatencyBound::Upper), QuantityKind::LatencyUpper, [0, 1]),
+            (one(3.0, LatencyBound::Sum), one(3.0, LatencyBound::Exact), QuantityKind::LatencySum, [1, 0]),
         ];
         for (a, b, kind, counts) in cases {
             assert_eq!(tally(&compare(&a, &b), kind)[..2], counts, "{kind:?}");
         }
     }
 
-    fn refused_rate() -> Throughput {
-        let cost =
-            cyclescope_measure::result::record::Quantity::refused(cyclescope_core::unit::Unit::CoreCycles);
-        Throughput { cost, ..add().throughput.unwrap() }
+    fn refused_rate() -> ReciprocalThroughput {
+        let cost = cyclescope_measure::result::record::Quantity::refused(cyclescope_core::unit::Unit::CoreCycles);
+        ReciprocalThroughput { cost, ..add().throughput.unwrap() }
     }
 
     #[test]
@@ -212,8 +216,8 @@ mod tests {
         for throughput in [Some(refused_rate()), None] {
             refused.throughput = throughput;
             let found = compare(&[refused.clone()], &[add()]);
-            assert_eq!(tally(&found, Kind::LatencyExact), [0, 0, 0, 2, 0, 0]);
-            assert_eq!(tally(&found, Kind::Throughput), [0, 0, 0, 1, 0, 0]);
+            assert_eq!(tally(&found, QuantityKind::LatencyExact), [0, 0, 0, 2, 0, 0]);
+            assert_eq!(tally(&found, QuantityKind::Throughput), [0, 0, 0, 1, 0, 0]);
         }
     }
 }

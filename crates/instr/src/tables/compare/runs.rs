@@ -1,9 +1,9 @@
 //! The records of `run`, as rows of a table: the snippet is the instruction, and what a copy costs is its rate.
 
-use crate::rows::row::{Row, Status, Throughput};
+use crate::rows::instr_row::{InstrRow, ReciprocalThroughput, RowStatus};
 use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
-use cyclescope_run::points::{Label, Point};
+use cyclescope_run::points::{PointLabel, RunPoint};
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ struct RunLine {
     init: String,
     /// Of a sweep or a list.
     #[serde(default)]
-    point: Option<Point>,
+    point: Option<RunPoint>,
     executor: String,
     /// Of a function.
     #[serde(default)]
@@ -32,8 +32,8 @@ struct RunLine {
 impl RunLine {
     /// The machine code with what ran before it. A function is known by its name and that of its file, and by how it is called:
     /// what runs before contains its address, which no other run has.
-    fn key(&self) -> String {
-        let at = self.value().map_or(String::new(), |value| format!(" {value}"));
+    fn build_key(&self) -> String {
+        let at = self.sweep_value().map_or(String::new(), |value| format!(" {value}"));
         if self.empty_call.is_none() {
             return format!("{} {}{at}", self.bytes, self.init);
         }
@@ -43,27 +43,27 @@ impl RunLine {
     }
 
     /// The variable of a sweep and its value. Its points are in random order.
-    fn value(&self) -> Option<String> {
+    fn sweep_value(&self) -> Option<String> {
         let label = &self.point.as_ref()?.label;
-        matches!(label, Label::Value { .. }).then(|| label.text())
+        matches!(label, PointLabel::Value { .. }).then(|| label.to_text())
     }
 }
 
 /// The records of `run` among lines of JSON, each as a row whose rate is what a copy costs. A snippet that was measured several
 /// times has its number behind the text from the second one on. Lines of other kinds are passed over.
-pub fn runs(content: &[u8]) -> Vec<Row> {
+pub fn read_runs(content: &[u8]) -> Vec<InstrRow> {
     let mut times: HashMap<String, usize> = HashMap::new();
     let lines = content.split(|byte| *byte == b'\n');
     let records = lines.filter_map(|line| serde_json::from_slice::<RunLine>(line).ok());
     let row = |line: RunLine| {
-        let key = line.key();
+        let key = line.build_key();
         let time = times.entry(key.clone()).or_insert(0);
         *time += 1;
-        let mut operands = line.value().unwrap_or_default();
+        let mut operands = line.sweep_value().unwrap_or_default();
         if *time > 1 {
             operands = format!("{operands} ({time})").trim_start().to_string();
         }
-        Row {
+        InstrRow {
             code: key,
             mnemonic: line.snippet,
             operands,
@@ -74,10 +74,10 @@ pub fn runs(content: &[u8]) -> Vec<Row> {
             bytes: line.bytes,
             immediate: None,
             tried: Vec::new(),
-            status: Status::Measured,
+            status: RowStatus::Measured,
             reason: None,
             latency: Vec::new(),
-            throughput: Some(Throughput {
+            throughput: Some(ReciprocalThroughput {
                 cost: line.cost,
                 recipe: line.repro.clone(),
                 fraction: None,
@@ -95,7 +95,7 @@ pub fn runs(content: &[u8]) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Tolerance, against_results};
+    use super::super::{Tolerance, compare_results};
     use super::*;
 
     fn line(bytes: &str, value: f64) -> String {
@@ -112,10 +112,10 @@ mod tests {
             let point = format!(r#""point":{{"number":0,"variable":"N","value":{value}}},"bytes":"90""#);
             line("90", cost).replace(r#""bytes":"90""#, &point)
         };
-        let a = runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes());
+        let a = read_runs(format!("{}\n{}\n", point(1, 1.0), point(2, 2.0)).as_bytes());
         // Another seed, another order.
-        let b = runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes());
-        let found = against_results(&a, &b, Tolerance::RESULTS);
+        let b = read_runs(format!("{}\n{}\n", point(2, 2.0), point(1, 1.5)).as_bytes());
+        let found = compare_results(&a, &b, Tolerance::RESULTS);
         assert_eq!((found.forms.both, found.differences.len()), (2, 1));
         assert_eq!(found.differences[0].operands, "N = 1");
     }
@@ -137,24 +137,19 @@ mod tests {
         ];
         for (bytes, text, both) in others {
             let other = call(bytes, text, "49 bc 22");
-            let found = against_results(&runs(one.as_bytes()), &runs(other.as_bytes()), Tolerance::RESULTS);
+            let found = compare_results(&read_runs(one.as_bytes()), &read_runs(other.as_bytes()), Tolerance::RESULTS);
             assert_eq!(found.forms.both, both, "{text}");
         }
     }
 
     #[test]
     fn runs_are_held_against_each_other_by_their_code() {
-        let a = runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes());
-        let b = runs(
-            format!(
-                "{}\n{{\"kind\":\"other\"}}\n{}\n{}\n",
-                line("91", 4.0),
-                line("90", 1.0),
-                line("90", 1.01)
-            )
-            .as_bytes(),
+        let a = read_runs(format!("{}\n{}\n{}\n", line("90", 1.0), line("90", 1.01), line("91", 3.0)).as_bytes());
+        let b = read_runs(
+            format!("{}\n{{\"kind\":\"other\"}}\n{}\n{}\n", line("91", 4.0), line("90", 1.0), line("90", 1.01))
+                .as_bytes(),
         );
-        let found = against_results(&a, &b, Tolerance::RESULTS);
+        let found = compare_results(&a, &b, Tolerance::RESULTS);
         assert_eq!((found.forms.both, found.differences.len()), (3, 1));
         assert_eq!(found.differences[0].code, "91 ");
     }

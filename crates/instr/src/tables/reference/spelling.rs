@@ -4,14 +4,14 @@
 //! that an instruction implies by its number (`xmm0`) becomes its class like any other.
 
 /// Other words for a class, before a number of bits.
-const WIDTHS: [(&str, &str); 6] =
+const WIDTH_WORDS: [(&str, &str); 6] =
     [("reg", "r"), ("gpr", "r"), ("mem", "m"), ("immediate", "imm"), ("imm", "imm"), ("i", "imm")];
 
 /// Classes whose registers are numbered.
-const NUMBERED: [&str; 10] = ["xmm", "ymm", "zmm", "tmm", "mm", "st", "bnd", "cr", "dr", "k"];
+const NUMBERED_CLASSES: [&str; 10] = ["xmm", "ymm", "zmm", "tmm", "mm", "st", "bnd", "cr", "dr", "k"];
 
 /// Whole words.
-const WORDS: [(&str, &str); 5] = [("r8l", "r8"), ("mmx", "mm"), ("mem", "m"), ("st(i)", "st"), ("sti", "st")];
+const WHOLE_WORDS: [(&str, &str); 5] = [("r8l", "r8"), ("mmx", "mm"), ("mem", "m"), ("st(i)", "st"), ("sti", "st")];
 
 /// Conditions by the name that the instruction database has for them.
 const CONDITIONS: [(&str, &str); 14] = [
@@ -32,7 +32,7 @@ const CONDITIONS: [(&str, &str); 14] = [
 ];
 
 /// The mnemonic in lower case, a condition by one of its names.
-pub(crate) fn mnemonic(text: &str) -> String {
+pub(crate) fn spell_mnemonic(text: &str) -> String {
     let text = text.trim().to_lowercase();
     for stem in ["j", "set", "cmov"] {
         let condition = text.strip_prefix(stem).unwrap_or_default();
@@ -44,35 +44,35 @@ pub(crate) fn mnemonic(text: &str) -> String {
 }
 
 /// Operands as our tables write them, separated by a comma and a space.
-pub(crate) fn operands(text: &str) -> String {
+pub(crate) fn spell_operands(text: &str) -> String {
     let text: String = text.to_lowercase().split_whitespace().collect();
     let operands = text.split(',').filter(|operand| !operand.is_empty());
-    operands.map(operand).collect::<Vec<_>>().join(", ")
+    operands.map(spell_operand).collect::<Vec<_>>().join(", ")
 }
 
-fn operand(text: &str) -> String {
+fn spell_operand(text: &str) -> String {
     let (word, decorators) = text.split_at(text.find('{').unwrap_or(text.len()));
-    format!("{}{}", class(word), masks(decorators))
+    format!("{}{}", spell_class(word), unify_masks(decorators))
 }
 
-fn class(word: &str) -> String {
-    if let Some((_, known)) = WORDS.iter().find(|(other, _)| *other == word) {
+fn spell_class(word: &str) -> String {
+    if let Some((_, known)) = WHOLE_WORDS.iter().find(|(other, _)| *other == word) {
         return known.to_string();
     }
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    for (other, known) in WIDTHS {
+    for (other, known) in WIDTH_WORDS {
         if let Some(bits) = word.strip_prefix(other).filter(|rest| digits(rest)) {
             return format!("{known}{bits}");
         }
     }
     // `st(1)` as well as `st1`.
     let bare = word.replace(['(', ')'], "");
-    let numbered = NUMBERED.iter().find(|class| bare.strip_prefix(*class).is_some_and(digits));
+    let numbered = NUMBERED_CLASSES.iter().find(|class| bare.strip_prefix(*class).is_some_and(digits));
     numbered.map_or(word.to_string(), |class| class.to_string())
 }
 
 /// `{k1}` is `{k}`.
-fn masks(decorators: &str) -> String {
+fn unify_masks(decorators: &str) -> String {
     (1..8).fold(decorators.to_string(), |text, number| text.replace(&format!("{{k{number}}}"), "{k}"))
 }
 
@@ -96,18 +96,17 @@ mod tests {
             ("", ""),
         ];
         for (text, ours) in cases {
-            assert_eq!(operands(text), ours, "{text}");
+            assert_eq!(spell_operands(text), ours, "{text}");
         }
     }
 
     #[test]
     fn conditions_have_one_name() {
-        let cases =
-            [("JZ", "je"), ("cmovnae", "cmovb"), ("setpo", "setnp"), ("jmp", "jmp"), ("sets", "sets")];
+        let cases = [("JZ", "je"), ("cmovnae", "cmovb"), ("setpo", "setnp"), ("jmp", "jmp"), ("sets", "sets")];
         for (text, ours) in cases {
-            assert_eq!(mnemonic(text), ours);
+            assert_eq!(spell_mnemonic(text), ours);
         }
-        let known: HashSet<String> = cyclescope_code::asm::forms::all().map(|form| form.mnemonic()).collect();
+        let known: HashSet<String> = cyclescope_code::asm::forms::all_forms().map(|form| form.mnemonic()).collect();
         for (_, name) in CONDITIONS {
             for stem in ["j", "set", "cmov"] {
                 assert!(known.contains(&format!("{stem}{name}")), "{stem}{name}");
@@ -118,9 +117,9 @@ mod tests {
     #[test]
     fn no_two_forms_of_an_instruction_become_one() {
         let mut seen = HashMap::new();
-        for form in cyclescope_code::asm::forms::all() {
-            let written = form.operands();
-            let key = (form.code, operands(&written));
+        for form in cyclescope_code::asm::forms::all_forms() {
+            let written = form.describe_operands();
+            let key = (form.code, spell_operands(&written));
             if let Some(other) = seen.insert(key, written.clone()) {
                 panic!("{:?}: `{other}` and `{written}`", form.code);
             }

@@ -1,10 +1,10 @@
 //! What a design is made of.
 
-use super::super::guard::{self, Guard};
+use super::super::call_guard::{self, CallGuard};
 
 /// One way to make a tracing site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Design {
+pub struct SiteDesign {
     /// Its name in records and on the command line.
     pub name: &'static str,
     /// One line: what its site is.
@@ -12,7 +12,7 @@ pub struct Design {
     /// Who uses it, or where it is described.
     pub source: &'static str,
     /// The language of its text.
-    pub language: Language,
+    pub language: DesignLanguage,
     /// The code before the functions.
     pub declarations: &'static str,
     /// What the loop without the marker has in the marker's place: mostly nothing.
@@ -23,14 +23,14 @@ pub struct Design {
     /// How it is enabled.
     pub enabling: Enabling,
     /// What it is made with, where that is not always there. Such a design is compiled at run time.
-    pub package: Option<Package>,
+    pub package: Option<DesignPackage>,
     /// The names of the states that it is measured in, where not all that it can be in tell something new.
     pub only: &'static [&'static str],
 }
 
 /// A package of the distribution's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Package {
+pub struct DesignPackage {
     /// The header that users include.
     pub header: &'static str,
     /// The linker's arguments.
@@ -43,7 +43,7 @@ pub struct Package {
 
 /// What a design is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub enum DesignLanguage {
     /// Compiled with the build's C compiler.
     C,
     /// Compiled with this library, by the same compiler and with the same options.
@@ -68,12 +68,12 @@ pub enum Enabling {
     /// A tracer's breakpoint, which only it can set.
     Tracer,
     /// Its library, which is put into one of these states; or which stays in the only one.
-    Switch(&'static [State]),
+    Switch(&'static [LibraryState]),
 }
 
 /// A state of the library that a marker is made with. Its number is its place in [`Enabling::Switch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct LibraryState {
     /// Its name in records.
     pub name: &'static str,
     /// One line on it.
@@ -112,9 +112,9 @@ macro_rules! static_key {
 
 pub(super) use static_key;
 
-impl Design {
+impl SiteDesign {
     /// Whether it calls a probe.
-    pub(crate) fn calls(&self) -> bool {
+    pub(crate) fn calls_probe(&self) -> bool {
         self.site.contains("CALL_PROBE") || self.declarations.contains("CALL_PROBE")
     }
 
@@ -124,10 +124,10 @@ impl Design {
     }
 
     /// The guards that its site is compiled with, each one time. What a library does around its calls is its own.
-    pub(crate) fn guards(&self) -> &'static [Guard] {
+    pub(crate) fn guards(&self) -> &'static [CallGuard] {
         match self.language {
-            Language::C => guard::ALL,
-            Language::Rust => &guard::ALL[..1],
+            DesignLanguage::C => call_guard::ALL,
+            DesignLanguage::Rust => &call_guard::ALL[..1],
         }
     }
 }

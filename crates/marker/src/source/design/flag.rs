@@ -4,13 +4,13 @@
 //! jne …
 //! ```
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "flag",
     about: "a flag in memory: load, test, branch",
     source: "Linux kernel markers, the generic marker",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "static volatile unsigned char ENABLED __attribute__((aligned(64)));",
     base: "",
     site: "if (marker_unlikely(ENABLED)) { CALL_PROBE }",

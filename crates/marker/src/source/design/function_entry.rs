@@ -7,13 +7,13 @@
 //! The compiler leaves five NOPs of one byte, which become one of five before anything runs, as Linux's ftrace does it.
 //! What the loop without the marker calls is the same function without them.
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "function-entry",
     about: "a NOP of 5 bytes at a function's entry, patched to a call",
     source: "Linux ftrace; -fpatchable-function-entry of gcc and clang",
-    language: Language::C,
+    language: DesignLanguage::C,
     // The trampoline keeps what a function's arguments may be in, as ftrace's does.
     declarations: r#"
 TRACED static void NAME_traced(long number, void *pointer) { }

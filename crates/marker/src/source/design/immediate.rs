@@ -4,13 +4,13 @@
 //! jne …
 //! ```
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "immediate",
     about: "an immediate value in the code: move, test, branch; patched to enable",
     source: "Linux kernel markers, the optimized marker",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "",
     base: "",
     // Of the registers a to d, so that the immediate is the instruction's second byte.

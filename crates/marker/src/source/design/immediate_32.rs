@@ -4,13 +4,13 @@
 //! jne …
 //! ```
 
-use super::definition::{Design, Enabling, Language, UNGUARDED_CALL};
+use super::definition::{DesignLanguage, Enabling, SiteDesign, UNGUARDED_CALL};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "immediate-32",
     about: "an immediate value of 32 bits, which replaces all of its register",
     source: "the optimized marker of Linux kernel markers with a wider immediate",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "",
     base: "",
     // Of the registers a to d, so that the immediate begins with the instruction's second byte.

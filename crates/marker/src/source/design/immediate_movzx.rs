@@ -8,13 +8,13 @@
 //! The note on Linux kernel markers puts its generic marker's advantage down to `movzbl`, which replaces all of a
 //! register, against `movb`, which replaces a part.
 
-use super::definition::{Design, Enabling, Language, UNGUARDED_CALL};
+use super::definition::{DesignLanguage, Enabling, SiteDesign, UNGUARDED_CALL};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "immediate-movzx",
     about: "an immediate value of 8 bits, extended with zeros to 32",
     source: "the optimized marker of Linux kernel markers with the generic one's `movzbl`",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "",
     base: "",
     site: r#"{

@@ -3,13 +3,13 @@
 //! call [probe]
 //! ```
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "indirect-call",
     about: "a call through a pointer to an empty function",
     source: "tables of operations and callbacks",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "",
     base: "",
     site: "{ CALL_PROBE }",

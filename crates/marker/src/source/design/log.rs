@@ -6,13 +6,13 @@
 //!
 //! The comparison with the level that the library was compiled for is no code.
 
-use super::definition::{Design, Enabling, Language, State};
+use super::definition::{DesignLanguage, Enabling, LibraryState, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "log",
     about: "a log macro of Rust's: a load and a test of the maximum level, and a branch",
     source: "the crate log, debug!",
-    language: Language::Rust,
+    language: DesignLanguage::Rust,
     declarations: "",
     base: "",
     site: r#"::log::debug!(target: "cyclescope::marker", "{} {:p}", NUMBER, POINTER);"#,
@@ -22,8 +22,8 @@ pub(super) const DESIGN: Design = Design {
 };
 
 /// The states of `log`.
-pub(crate) const STATES: &[State] = &[
-    State {
+pub(crate) const STATES: &[LibraryState] = &[
+    LibraryState {
         name: "dormant",
         about: "the maximum level is off",
         world: 0,
@@ -32,7 +32,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "empty",
         about: "a logger that does nothing",
         world: 1,
@@ -41,7 +41,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "sink",
         about: "a logger that formats level, target and message into memory, behind a mutex",
         world: 2,
@@ -50,7 +50,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "count",
         about: "a logger that counts",
         world: 3,
@@ -59,7 +59,7 @@ pub(crate) const STATES: &[State] = &[
         measured: false,
         hits: Some(1),
     },
-    State {
+    LibraryState {
         name: "count-dormant",
         about: "the same with the maximum level off",
         world: 3,

@@ -7,7 +7,7 @@
 //! Only a session that the session daemon has started enables it, and probes write to a ring buffer with system calls
 //! that a worker may not make: so there is no state but the dormant one.
 
-use super::definition::{Design, Enabling, Language, Package, State};
+use super::definition::{DesignLanguage, DesignPackage, Enabling, LibraryState, SiteDesign};
 
 /// The provider's header, which the package's headers include again and again.
 const PROVIDER: &str = r#"
@@ -25,11 +25,11 @@ LTTNG_UST_TRACEPOINT_EVENT(cyclescope, marker, LTTNG_UST_TP_ARGS(int, number, vo
 #include <lttng/tracepoint-event.h>
 "#;
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "lttng-ust",
     about: "a tracepoint of LTTng-UST's: a load and a test of its state, and a branch",
     source: "LTTng's user-space tracer, lttng_ust_tracepoint",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: r#"
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
@@ -38,7 +38,7 @@ pub(super) const DESIGN: Design = Design {
     base: "",
     site: "lttng_ust_tracepoint(cyclescope, marker, 1, NULL);",
     enabling: Enabling::Switch(STATES),
-    package: Some(Package {
+    package: Some(DesignPackage {
         header: "lttng/tracepoint.h",
         libraries: &["-llttng-ust", "-ldl"],
         files: &[("marker-lttng.h", PROVIDER)],
@@ -48,7 +48,7 @@ pub(super) const DESIGN: Design = Design {
 };
 
 /// The states of `lttng-ust`.
-const STATES: &[State] = &[State {
+const STATES: &[LibraryState] = &[LibraryState {
     name: "dormant",
     about: "no session",
     world: 0,

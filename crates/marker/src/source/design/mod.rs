@@ -21,10 +21,10 @@ pub(crate) mod tracing;
 mod usdt;
 mod usdt_semaphore;
 
-pub use definition::{Design, Enabling, Language};
+pub use definition::{DesignLanguage, Enabling, SiteDesign};
 
 /// All designs, sorted by name.
-pub const ALL: &[Design] = &[
+pub const ALL: &[SiteDesign] = &[
     flag::DESIGN,
     function_entry::DESIGN,
     immediate::DESIGN,

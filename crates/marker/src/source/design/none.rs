@@ -1,12 +1,12 @@
 //! Nothing: its cost is that of the measurement's own errors, and its loops are what the other costs are over.
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "none",
     about: "no marker: the loop against itself",
     source: "",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "",
     base: "",
     site: "",

@@ -4,17 +4,17 @@
 //!
 //! What its macro leaves is what `usdt` has, but for the names in the note.
 
-use super::definition::{Design, Enabling, Language, Package};
+use super::definition::{DesignLanguage, DesignPackage, Enabling, SiteDesign};
 
 /// The package of both designs.
-pub(super) const PACKAGE: Package =
-    Package { header: "sys/sdt.h", libraries: &[], files: &[], debian: "systemtap-sdt-dev" };
+pub(super) const PACKAGE: DesignPackage =
+    DesignPackage { header: "sys/sdt.h", libraries: &[], files: &[], debian: "systemtap-sdt-dev" };
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "sdt",
     about: "SystemTap's <sys/sdt.h>: DTRACE_PROBE2, a NOP of 1 byte and an ELF note",
     source: "user-level statically defined tracing, SystemTap's header",
-    language: Language::C,
+    language: DesignLanguage::C,
     declarations: "#include <sys/sdt.h>",
     base: "",
     // The header's macro has the label 990 on its NOP, as `usdt` has.

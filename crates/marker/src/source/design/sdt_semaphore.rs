@@ -4,14 +4,14 @@
 //! …: nop           ; a note in the ELF file says where it is, and where the semaphore is
 //! ```
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 use super::sdt;
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "sdt-semaphore",
     about: "the same behind a semaphore, which a tracer raises first: _SDT_HAS_SEMAPHORES",
     source: "user-level statically defined tracing, SystemTap's header",
-    language: Language::C,
+    language: DesignLanguage::C,
     // The header looks for this name of it. It is as far from other data as `usdt-semaphore`'s is.
     declarations: r#"
 #define _SDT_HAS_SEMAPHORES 1

@@ -9,15 +9,15 @@
 //! to 12 stores to other lines between two copies. An enabled marker stores, too, so that its cost contains
 //! the difference. What these loops take tells whether the loop is of this kind.
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
 macro_rules! stores {
     ($name:literal, $about:literal, $site:expr) => {
-        Design {
+        SiteDesign {
             name: $name,
             about: $about,
             source: "",
-            language: Language::C,
+            language: DesignLanguage::C,
             declarations: "static volatile long NAME_lines[12 * 8] __attribute__((aligned(64)));",
             base: "",
             site: $site,
@@ -45,14 +45,14 @@ macro_rules! four {
     };
 }
 
-pub(super) const FOUR: Design =
+pub(super) const FOUR: SiteDesign =
     stores!("stores-4", "no marker: stores to 4 cache lines in its place", four!(0, 1, 2, 3));
-pub(super) const EIGHT: Design = stores!(
+pub(super) const EIGHT: SiteDesign = stores!(
     "stores-8",
     "no marker: stores to 8 cache lines in its place",
     concat!(four!(0, 1, 2, 3), four!(4, 5, 6, 7))
 );
-pub(super) const TWELVE: Design = stores!(
+pub(super) const TWELVE: SiteDesign = stores!(
     "stores-12",
     "no marker: stores to 12 cache lines in its place",
     concat!(four!(0, 1, 2, 3), four!(4, 5, 6, 7), four!(8, 9, 10, 11))

@@ -6,13 +6,13 @@
 //! …                                     ; never, sometimes, always, or not asked yet
 //! ```
 
-use super::definition::{Design, Enabling, Language, State};
+use super::definition::{DesignLanguage, Enabling, LibraryState, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "tracing",
     about: "an event of Rust's tracing: the maximum level, then what the subscriber said of this call site",
     source: "the crate tracing, debug!",
-    language: Language::Rust,
+    language: DesignLanguage::Rust,
     declarations: "",
     base: "",
     site: r#"::tracing::debug!(target: "cyclescope::marker", number = NUMBER, pointer = ?POINTER);"#,
@@ -22,8 +22,8 @@ pub(super) const DESIGN: Design = Design {
 };
 
 /// The states of `tracing`.
-pub(crate) const STATES: &[State] = &[
-    State {
+pub(crate) const STATES: &[LibraryState] = &[
+    LibraryState {
         name: "dormant",
         about: "no subscriber, so the maximum level is off",
         world: 0,
@@ -32,7 +32,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "dormant-filtered",
         about: "a subscriber of every level that never wants this call site",
         world: 1,
@@ -41,7 +41,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: Some(0),
     },
-    State {
+    LibraryState {
         name: "empty",
         about: "a subscriber that does nothing",
         world: 2,
@@ -50,7 +50,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "fields",
         about: "a subscriber that visits the fields and formats none",
         world: 3,
@@ -59,7 +59,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "sink",
         about: "tracing-subscriber's fmt without the time, writing to memory behind a mutex",
         world: 4,
@@ -68,7 +68,7 @@ pub(crate) const STATES: &[State] = &[
         measured: true,
         hits: None,
     },
-    State {
+    LibraryState {
         name: "count",
         about: "a subscriber that counts",
         world: 5,
@@ -77,7 +77,7 @@ pub(crate) const STATES: &[State] = &[
         measured: false,
         hits: Some(1),
     },
-    State {
+    LibraryState {
         name: "count-dormant",
         about: "the same with the maximum level off",
         world: 5,

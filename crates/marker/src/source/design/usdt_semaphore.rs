@@ -4,13 +4,13 @@
 //! …: nop           ; a note in the ELF file says where it is, and where the semaphore is
 //! ```
 
-use super::definition::{Design, Enabling, Language};
+use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
-pub(super) const DESIGN: Design = Design {
+pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "usdt-semaphore",
     about: "the same behind a semaphore, which a tracer raises first",
     source: "user-level statically defined tracing of SystemTap, with semaphores",
-    language: Language::C,
+    language: DesignLanguage::C,
     // Hidden, as good as static, which the note's text could not name: no detour through a table of addresses.
     declarations: r#"
 volatile unsigned short ENABLED __attribute__((section(".probes"), used, aligned(64), visibility("hidden")));

@@ -13,25 +13,24 @@ impl Default for Checksum {
 
 impl Checksum {
     /// Adds bytes.
-    pub fn add(&mut self, bytes: &[u8]) {
-        self.0 =
-            bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
     }
 
     /// The sum of some bytes.
-    pub(crate) fn of(bytes: &[u8]) -> Checksum {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Checksum {
         let mut sum = Checksum::default();
-        sum.add(bytes);
+        sum.add_bytes(bytes);
         sum
     }
 
     /// As a number.
-    pub(crate) fn number(self) -> u64 {
+    pub(crate) fn as_number(self) -> u64 {
         self.0
     }
 
     /// As manifests have it.
-    pub fn text(self) -> String {
+    pub fn to_hex(self) -> String {
         format!("{:016x}", self.0)
     }
 }
@@ -43,8 +42,8 @@ mod tests {
     #[test]
     fn sums_are_those_of_the_rfc() {
         // RFC 9923, appendix: test vectors of FNV-1a in 64 bits.
-        assert_eq!(Checksum::of(b"").text(), "cbf29ce484222325");
-        assert_eq!(Checksum::of(b"a").text(), "af63dc4c8601ec8c");
-        assert_eq!(Checksum::of(b"foobar").text(), "85944171f73967e8");
+        assert_eq!(Checksum::from_bytes(b"").to_hex(), "cbf29ce484222325");
+        assert_eq!(Checksum::from_bytes(b"a").to_hex(), "af63dc4c8601ec8c");
+        assert_eq!(Checksum::from_bytes(b"foobar").to_hex(), "85944171f73967e8");
     }
 }

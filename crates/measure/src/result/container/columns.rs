@@ -12,7 +12,7 @@ const VARINT_MOST: usize = 10;
 const SET_ASIDE: usize = 1 << 16;
 
 /// Adds an integer: 7 bits a byte, the lowest first; the highest bit says that more follow (LEB128).
-pub(crate) fn put(number: u64, out: &mut Vec<u8>) {
+pub(crate) fn write_varint(number: u64, out: &mut Vec<u8>) {
     let mut rest = number;
     while rest >= 0x80 {
         out.push(rest as u8 | 0x80);
@@ -22,21 +22,21 @@ pub(crate) fn put(number: u64, out: &mut Vec<u8>) {
 }
 
 /// Adds readings.
-pub(crate) fn put_samples(samples: &[Sample], out: &mut Vec<u8>) {
-    put(samples.len() as u64, out);
+pub(crate) fn write_samples(samples: &[Sample], out: &mut Vec<u8>) {
+    write_varint(samples.len() as u64, out);
     for sample in samples {
-        put(sample.end.wrapping_sub(sample.start), out);
+        write_varint(sample.end.wrapping_sub(sample.start), out);
     }
     let mut before = 0;
     for sample in samples {
         let distance = sample.start.wrapping_sub(before) as i64;
-        put((distance << 1 ^ distance >> 63) as u64, out);
+        write_varint((distance << 1 ^ distance >> 63) as u64, out);
         before = sample.end;
     }
 }
 
 /// Takes an integer. `None` where the bytes begin none.
-pub(crate) fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
+pub(crate) fn read_varint(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut number = 0;
     for index in 0..VARINT_MOST {
         let Some(&byte) = from.fill_buf()?.first() else {
@@ -56,16 +56,16 @@ pub(crate) fn take(from: &mut impl BufRead) -> io::Result<Option<u64>> {
 }
 
 /// Takes readings. `None` where there are more than `most`, or where an integer is malformed.
-pub(crate) fn take_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
-    let Some(count) = take(from)?.filter(|count| *count <= most) else { return Ok(None) };
+pub(crate) fn read_samples(from: &mut impl BufRead, most: u64) -> io::Result<Option<Vec<Sample>>> {
+    let Some(count) = read_varint(from)?.filter(|count| *count <= most) else { return Ok(None) };
     let mut samples = Vec::with_capacity((count as usize).min(SET_ASIDE));
     for _ in 0..count {
-        let Some(end) = take(from)? else { return Ok(None) };
+        let Some(end) = read_varint(from)? else { return Ok(None) };
         samples.push(Sample { start: 0, end });
     }
     let mut before = 0u64;
     for sample in &mut samples {
-        let Some(coded) = take(from)? else { return Ok(None) };
+        let Some(coded) = read_varint(from)? else { return Ok(None) };
         let distance = coded >> 1 ^ (coded & 1).wrapping_neg();
         sample.start = before.wrapping_add(distance);
         sample.end = sample.end.wrapping_add(sample.start);

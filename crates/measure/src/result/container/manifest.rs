@@ -1,8 +1,8 @@
 //! The manifest: a JSON file that a person can read, replaced as a whole.
 
 use super::checksum::Checksum;
-use super::{ContainerError, FILES, MANIFEST};
-use cyclescope_core::input::{self, Kind};
+use super::{ContainerError, MANIFEST, PART_FILES};
+use cyclescope_core::input::{self, InputKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(super) const NEW_MANIFEST: &str = "manifest.json.new";
 
 /// Origin of evidence, known before anything is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct EvidenceOrigin {
     /// The study, by the name of its command.
     pub study: String,
     /// The command that repeats it.
@@ -49,7 +49,7 @@ pub struct Manifest {
     pub version: String,
     /// Where it comes from.
     #[serde(flatten)]
-    pub origin: Origin,
+    pub origin: EvidenceOrigin,
     /// Whether the command that wrote it came to its end.
     pub finished: bool,
     /// Inputs of the study, beside the readings, that its result is computed from.
@@ -61,11 +61,11 @@ pub struct Manifest {
 }
 
 /// Files by which evidence of the versions before this format is known.
-const EARLIER: [&str; 3] = ["plan.json", "evaluate.json", "marker.json"];
+const EARLIER_MANIFESTS: [&str; 3] = ["plan.json", "evaluate.json", "marker.json"];
 
 impl Manifest {
     pub(super) fn new(
-        origin: Origin,
+        origin: EvidenceOrigin,
         finished: bool,
         facts: Value,
         files: BTreeMap<String, PartFacts>,
@@ -75,42 +75,40 @@ impl Manifest {
     }
 
     /// The text with its checksum.
-    fn text(&self) -> serde_json::Result<String> {
+    fn to_text(&self) -> serde_json::Result<String> {
         let mut manifest = Manifest { checksum: String::new(), ..self.clone() };
         let text = serde_json::to_string_pretty(&manifest)?;
-        manifest.checksum = Checksum::of(text.as_bytes()).text();
+        manifest.checksum = Checksum::from_bytes(text.as_bytes()).to_hex();
         Ok(serde_json::to_string_pretty(&manifest)? + "\n")
     }
 
     /// Writes it into a directory, whole or not at all, with a new checksum.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{MANIFEST}: {error}"));
-        let text = self.text().map_err(io::Error::other)?;
+        let text = self.to_text().map_err(io::Error::other)?;
         let new = directory.join(NEW_MANIFEST);
-        input::replace(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)?;
+        input::replace_file(&new).and_then(|mut file| file.write_all(text.as_bytes())).map_err(named)?;
         fs::rename(new, directory.join(MANIFEST)).map_err(named)
     }
 
     /// Reads it from a directory.
     pub fn read(directory: &Path) -> Result<Manifest, ContainerError> {
         let path = directory.join(MANIFEST);
-        if !path.exists() && EARLIER.iter().any(|name| directory.join(name).exists()) {
+        if !path.exists() && EARLIER_MANIFESTS.iter().any(|name| directory.join(name).exists()) {
             return Err(ContainerError::Foreign);
         }
-        let text = input::read(&path, Kind::Manifest)?;
-        let damaged = |field: &str, how: String| ContainerError::damaged(MANIFEST, field, how);
-        let value: Value =
-            serde_json::from_slice(&text).map_err(|error| damaged("text", error.to_string()))?;
+        let text = input::read_input(&path, InputKind::Manifest)?;
+        let damaged = |field: &str, how: String| ContainerError::damaged_field(MANIFEST, field, how);
+        let value: Value = serde_json::from_slice(&text).map_err(|error| damaged("text", error.to_string()))?;
         if value["schema"] != SCHEMA {
             return Err(ContainerError::Foreign);
         }
-        let manifest: Manifest =
-            serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
+        let manifest: Manifest = serde_json::from_value(value).map_err(|error| damaged("fields", error.to_string()))?;
         // A manifest has exactly one text: a difference in any byte is detected.
-        if manifest.text().is_ok_and(|own| own.as_bytes() != text) {
+        if manifest.to_text().is_ok_and(|own| own.as_bytes() != text) {
             return Err(damaged("checksum", "it is not that of the text".to_string()));
         }
-        if manifest.files.len() != FILES.len() || !FILES.iter().all(|file| manifest.files.contains_key(*file))
+        if manifest.files.len() != PART_FILES.len() || !PART_FILES.iter().all(|file| manifest.files.contains_key(*file))
         {
             return Err(damaged("files", "they are not those of evidence".to_string()));
         }

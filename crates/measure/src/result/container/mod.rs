@@ -30,14 +30,14 @@ mod tests;
 mod writer;
 
 pub use checksum::Checksum;
-pub use manifest::{Manifest, Origin, PartFacts, SCHEMA};
-pub use reader::{Container, Events, Lines};
-pub(super) use writer::digest;
-pub use writer::{Evidence, Writer, plain, remove_unfinished};
+pub use manifest::{EvidenceOrigin, Manifest, PartFacts, SCHEMA};
+pub use reader::{ContainerEvents, ContainerLines, EvidenceContainer};
+pub(super) use writer::batch_digest;
+pub use writer::{ContainerWriter, EvidenceRecorder, remove_unfinished, to_json_value};
 
-use cyclescope_code::program::memory::Memory;
+use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
-use cyclescope_core::input::{BadInput, Why};
+use cyclescope_core::input::{BadInput, InputDefect};
 use cyclescope_core::machine::fact::Fact;
 use cyclescope_exec::{Batch, CounterProgress};
 use serde::{Deserialize, Serialize};
@@ -48,30 +48,31 @@ use std::time::Duration;
 
 /// The manifest's name.
 pub(crate) const MANIFEST: &str = "manifest.json";
-/// The other files, in the order of [`Part`].
-const FILES: [&str; 4] = ["programs.jsonl.gz", "layouts.jsonl.gz", "readings.gz", "records.jsonl.gz"];
+/// The other files, in the order of [`ContainerPart`].
+const PART_FILES: [&str; 4] = ["programs.jsonl.gz", "layouts.jsonl.gz", "readings.gz", "records.jsonl.gz"];
 
 /// The files beside the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ContainerPart {
     Programs,
     Layouts,
     Readings,
     Records,
 }
 
-impl Part {
-    const ALL: [Part; 4] = [Part::Programs, Part::Layouts, Part::Readings, Part::Records];
+impl ContainerPart {
+    const ALL: [ContainerPart; 4] =
+        [ContainerPart::Programs, ContainerPart::Layouts, ContainerPart::Readings, ContainerPart::Records];
 
-    fn file(self) -> &'static str {
-        FILES[self as usize]
+    fn file_name(self) -> &'static str {
+        PART_FILES[self as usize]
     }
 }
 
 /// An event of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum StudyEvent {
     /// The study asked for the time.
     Time {
         /// Nanoseconds since a fixed moment.
@@ -96,11 +97,11 @@ pub struct BatchEvent {
     /// Number of its layouts.
     pub layouts: usize,
     /// Parameters of the batch.
-    pub how: How,
+    pub how: BatchParameters,
     /// Identifies the batch: a checksum of its programs, layouts and parameters.
     pub digest: String,
     /// State of the executor after the batch.
-    pub after: After,
+    pub after: ExecutorState,
     /// Error that ended the batch early, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<RunError>,
@@ -108,37 +109,37 @@ pub struct BatchEvent {
 
 /// Parameters of a batch beside programs and layouts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct How {
+pub struct BatchParameters {
     /// Untimed rounds at the start of each layout.
     pub warm_up: u32,
     /// Timed rounds in each layout.
     pub rounds: u32,
     /// The memory areas.
-    pub memory: Memory,
+    pub memory: ProgramMemory,
     /// Largest number of iterations of the delay before each call.
     pub delay: u32,
     /// Time limit of the batch.
     pub deadline: Duration,
 }
 
-impl How {
+impl BatchParameters {
     /// That of a batch.
-    pub(crate) fn of(batch: &Batch) -> How {
+    pub(crate) fn from_batch(batch: &Batch) -> BatchParameters {
         let Batch { warm_up, rounds, delay, deadline, .. } = *batch;
-        How { warm_up, rounds, memory: batch.memory.clone(), delay, deadline }
+        BatchParameters { warm_up, rounds, memory: batch.memory.clone(), delay, deadline }
     }
 }
 
 /// State that an executor reports beside its readings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct After {
-    /// See [`Executor::progress`](cyclescope_exec::Executor::progress).
+pub struct ExecutorState {
+    /// See [`Executor::counter_progress`](cyclescope_exec::Executor::counter_progress).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub progress: Option<CounterProgress>,
-    /// See [`Executor::changed`](cyclescope_exec::Executor::changed).
+    /// See [`Executor::restored_state`](cyclescope_exec::Executor::restored_state).
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub changed: Vec<String>,
-    /// See [`Executor::exclusive`](cyclescope_exec::Executor::exclusive).
+    /// See [`Executor::had_exclusive_cpu`](cyclescope_exec::Executor::had_exclusive_cpu).
     pub exclusive: Fact<bool>,
 }
 
@@ -166,7 +167,7 @@ pub enum ContainerError {
 
 impl ContainerError {
     /// A field of a file that is not as it has to be.
-    pub(crate) fn damaged(
+    pub(crate) fn damaged_field(
         file: &'static str,
         field: impl Into<String>,
         how: impl Into<String>,
@@ -175,12 +176,12 @@ impl ContainerError {
     }
 
     /// A fact of the study in the manifest that is not as it has to be.
-    pub fn fact(field: &str, how: impl Into<String>) -> ContainerError {
-        ContainerError::damaged(MANIFEST, format!("facts.{field}"), how)
+    pub fn damaged_fact(field: &str, how: impl Into<String>) -> ContainerError {
+        ContainerError::damaged_field(MANIFEST, format!("facts.{field}"), how)
     }
 
-    fn failed(path: &Path, error: io::Error) -> ContainerError {
-        BadInput { file: path.to_path_buf(), why: Why::System(error) }.into()
+    fn system_failure(path: &Path, error: io::Error) -> ContainerError {
+        BadInput { file: path.to_path_buf(), why: InputDefect::System(error) }.into()
     }
 }
 

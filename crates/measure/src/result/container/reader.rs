@@ -1,9 +1,9 @@
 //! Reads a container.
 
-use super::columns::{take, take_samples};
+use super::columns::{read_samples, read_varint};
 use super::manifest::Manifest;
 use super::part::{self, PartReader};
-use super::{ContainerError, Event, Part};
+use super::{ContainerError, ContainerPart, StudyEvent};
 use cyclescope_exec::Sample;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,19 +22,19 @@ pub(super) const SAMPLES_MOST: u64 = 1 << 25;
 
 /// A container whose files match the manifest.
 #[derive(Debug)]
-pub struct Container {
+pub struct EvidenceContainer {
     directory: PathBuf,
     /// The manifest.
     pub manifest: Manifest,
 }
 
-impl Container {
+impl EvidenceContainer {
     /// Opens the container in a directory and checks the sums of all files.
-    pub fn open(directory: &Path) -> Result<Container, ContainerError> {
+    pub fn open(directory: &Path) -> Result<EvidenceContainer, ContainerError> {
         let manifest = Manifest::read(directory)?;
-        let container = Container { directory: directory.to_path_buf(), manifest };
-        for part in Part::ALL {
-            container.part(part)?;
+        let container = EvidenceContainer { directory: directory.to_path_buf(), manifest };
+        for part in ContainerPart::ALL {
+            container.open_part(part)?;
         }
         Ok(container)
     }
@@ -50,7 +50,7 @@ impl Container {
             return Err(ContainerError::Unfinished);
         }
         T::deserialize(&self.manifest.facts)
-            .map_err(|error| ContainerError::damaged(super::MANIFEST, "facts", error.to_string()))
+            .map_err(|error| ContainerError::damaged_field(super::MANIFEST, "facts", error.to_string()))
     }
 
     /// The machine's facts, as `doctor` prints them.
@@ -58,58 +58,58 @@ impl Container {
         let machine = &self.manifest.origin.machine;
         match machine.is_object() {
             true => Ok(machine.clone()),
-            false => Err(ContainerError::damaged(super::MANIFEST, "machine", "it has no facts")),
+            false => Err(ContainerError::damaged_field(super::MANIFEST, "machine", "it has no facts")),
         }
     }
 
-    fn part(&self, part: Part) -> Result<PartReader, ContainerError> {
-        let facts = &self.manifest.files[part.file()];
-        part::open(&self.directory, part, facts, self.manifest.finished)
+    fn open_part(&self, part: ContainerPart) -> Result<PartReader, ContainerError> {
+        let facts = &self.manifest.files[part.file_name()];
+        part::open_part(&self.directory, part, facts, self.manifest.finished)
     }
 
     /// The events, one after another.
-    pub fn events(&self) -> Result<Events, ContainerError> {
-        let left = self.manifest.files[Part::Readings.file()].items;
-        Ok(Events { reader: self.part(Part::Readings)?, left, number: 0 })
+    pub fn events(&self) -> Result<ContainerEvents, ContainerError> {
+        let left = self.manifest.files[ContainerPart::Readings.file_name()].items;
+        Ok(ContainerEvents { reader: self.open_part(ContainerPart::Readings)?, left, number: 0 })
     }
 
     /// The lines that the command printed, as it printed them.
-    pub fn records(&self) -> Result<Lines, ContainerError> {
-        self.lines(Part::Records)
+    pub fn records(&self) -> Result<ContainerLines, ContainerError> {
+        self.part_lines(ContainerPart::Records)
     }
 
     /// The programs: `code` in hexadecimal, `body`, `relocations`.
-    pub fn programs(&self) -> Result<Lines, ContainerError> {
-        self.lines(Part::Programs)
+    pub fn programs(&self) -> Result<ContainerLines, ContainerError> {
+        self.part_lines(ContainerPart::Programs)
     }
 
     /// The layouts.
-    pub fn layouts(&self) -> Result<Lines, ContainerError> {
-        self.lines(Part::Layouts)
+    pub fn layouts(&self) -> Result<ContainerLines, ContainerError> {
+        self.part_lines(ContainerPart::Layouts)
     }
 
-    fn lines(&self, part: Part) -> Result<Lines, ContainerError> {
-        let count = self.manifest.files[part.file()].items;
-        Ok(Lines { reader: self.part(part)?, part, numbers: 1..count.saturating_add(1) })
+    fn part_lines(&self, part: ContainerPart) -> Result<ContainerLines, ContainerError> {
+        let count = self.manifest.files[part.file_name()].items;
+        Ok(ContainerLines { reader: self.open_part(part)?, part, numbers: 1..count.saturating_add(1) })
     }
 }
 
 /// The lines of a file, one after another.
-pub struct Lines {
+pub struct ContainerLines {
     reader: PartReader,
-    part: Part,
+    part: ContainerPart,
     numbers: Range<u64>,
 }
 
-impl Iterator for Lines {
+impl Iterator for ContainerLines {
     type Item = Result<Value, ContainerError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let number = self.numbers.next()?;
         let left = std::mem::take(&mut self.numbers);
-        let damaged = |how: String| ContainerError::damaged(self.part.file(), format!("line {number}"), how);
+        let damaged = |how: String| ContainerError::damaged_field(self.part.file_name(), format!("line {number}"), how);
         let mut line = Vec::new();
-        let most = if self.part == Part::Programs { PROGRAM_MOST } else { LINE_MOST };
+        let most = if self.part == ContainerPart::Programs { PROGRAM_MOST } else { LINE_MOST };
         let read = (&mut self.reader).take(most).read_until(b'\n', &mut line);
         let line = read
             .map_err(|error| damaged(error.to_string()))
@@ -123,31 +123,32 @@ impl Iterator for Lines {
 }
 
 /// The events of a container in the order in which they happened.
-pub struct Events {
+pub struct ContainerEvents {
     reader: PartReader,
     left: u64,
     number: u64,
 }
 
-impl Events {
+impl ContainerEvents {
     /// Whether all events have been.
-    pub(in crate::result) fn are_over(&self) -> bool {
+    pub(in crate::result) fn is_exhausted(&self) -> bool {
         self.left == 0
     }
 
     /// The next event with its readings, of which it may have this many; none where all events have been.
-    pub fn take(&mut self, most: usize) -> Result<Option<(Event, Vec<Sample>)>, ContainerError> {
+    pub fn take_event(&mut self, most: usize) -> Result<Option<(StudyEvent, Vec<Sample>)>, ContainerError> {
         if self.left == 0 {
             return Ok(None);
         }
         self.left -= 1;
         self.number += 1;
         let named = |field: &str| format!("event {}: {field}", self.number);
-        let damaged =
-            |field: &str, how: &str| ContainerError::damaged(Part::Readings.file(), named(field), how);
+        let damaged = |field: &str, how: &str| {
+            ContainerError::damaged_field(ContainerPart::Readings.file_name(), named(field), how)
+        };
         let failed = |field: &'static str| move |error: io::Error| (field, error.to_string());
         let event = (|| {
-            let length = take(&mut self.reader).map_err(failed("length"))?;
+            let length = read_varint(&mut self.reader).map_err(failed("length"))?;
             let Some(length) = length.filter(|length| *length <= HEAD_MOST) else {
                 return Err(("length", "it is no length of an event".to_string()));
             };
@@ -157,8 +158,7 @@ impl Events {
                 return Err(("head", "the file ends within it".to_string()));
             }
             let event = serde_json::from_slice(&head).map_err(|error| ("head", error.to_string()))?;
-            let samples =
-                take_samples(&mut self.reader, SAMPLES_MOST.min(most as u64)).map_err(failed("readings"))?;
+            let samples = read_samples(&mut self.reader, SAMPLES_MOST.min(most as u64)).map_err(failed("readings"))?;
             let samples = samples.ok_or(("readings", "a number is out of its range".to_string()))?;
             Ok((event, samples))
         })();

@@ -2,8 +2,8 @@
 
 use super::*;
 use cyclescope_code::clock::Clock;
-use cyclescope_code::program::{Program, Recipe};
-use cyclescope_exec::{Call, Layout, Placed, Sample};
+use cyclescope_code::program::{Program, ProgramRecipe};
+use cyclescope_exec::{Layout, PlacedProgram, ProgramCall, Sample};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,23 +25,23 @@ impl Drop for Folder {
     }
 }
 
-fn origin() -> Origin {
+fn origin() -> EvidenceOrigin {
     let machine = serde_json::json!({ "cpu": "none", "half": 0.5 });
-    Origin { study: "test".to_string(), repro: "cyclescope test".to_string(), machine }
+    EvidenceOrigin { study: "test".to_string(), repro: "cyclescope test".to_string(), machine }
 }
 
 fn program(copies: usize) -> Program {
-    let clock = Clock::named("rdtscp-lfence").unwrap();
-    Recipe { snippet: &[0x90], copies, ..Recipe::empty(clock) }.build()
+    let clock = Clock::find_named("rdtscp-lfence").unwrap();
+    ProgramRecipe { snippet: &[0x90], copies, ..ProgramRecipe::empty(clock) }.build()
 }
 
 fn layout(seed: u64) -> Layout {
-    let code = vec![Placed { program: 0, offset: 64 }];
-    Layout { code, round: vec![Call { place: 0, loop_count: 1 }], data: vec![1, -2, 3, -4, 5], seed }
+    let code = vec![PlacedProgram { program: 0, offset: 64 }];
+    Layout { code, round: vec![ProgramCall { place: 0, loop_count: 1 }], data: vec![1, -2, 3, -4, 5], seed }
 }
 
-fn kept(number: u64) -> Event {
-    Event::Kept { of: serde_json::json!({ "number": number }) }
+fn kept(number: u64) -> StudyEvent {
+    StudyEvent::Kept { of: serde_json::json!({ "number": number }) }
 }
 
 fn samples(number: u64) -> Vec<Sample> {
@@ -50,18 +50,18 @@ fn samples(number: u64) -> Vec<Sample> {
 
 /// A finished container with three events.
 fn small(directory: &Path) {
-    let mut writer = Writer::create(directory, origin()).unwrap();
+    let mut writer = ContainerWriter::create(directory, origin()).unwrap();
     fill(&mut writer, 0..3);
     writer.set_facts(&[1, 2]).unwrap();
     writer.finish().unwrap();
 }
 
-fn fill(writer: &mut Writer, numbers: std::ops::Range<u64>) {
+fn fill(writer: &mut ContainerWriter, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        writer.program(&program(number as usize)).unwrap();
-        writer.layouts(&[layout(number)]).unwrap();
-        writer.event(&kept(number), &samples(number)).unwrap();
-        writer.record("test", &Facts { number }).unwrap();
+        writer.add_program(&program(number as usize)).unwrap();
+        writer.add_layouts(&[layout(number)]).unwrap();
+        writer.add_event(&kept(number), &samples(number)).unwrap();
+        writer.add_record("test", &Facts { number }).unwrap();
     }
 }
 
@@ -71,10 +71,10 @@ struct Facts {
 }
 
 /// All events, or what is wrong with them.
-fn events(container: &Container) -> Result<Vec<(Event, Vec<Sample>)>, ContainerError> {
+fn events(container: &EvidenceContainer) -> Result<Vec<(StudyEvent, Vec<Sample>)>, ContainerError> {
     let mut events = container.events()?;
     let mut all = Vec::new();
-    while let Some(event) = events.take(usize::MAX)? {
+    while let Some(event) = events.take_event(usize::MAX)? {
         all.push(event);
     }
     Ok(all)
@@ -84,7 +84,7 @@ fn events(container: &Container) -> Result<Vec<(Event, Vec<Sample>)>, ContainerE
 fn what_was_written_is_read() {
     let folder = Folder::new("whole");
     small(&folder.0);
-    let container = Container::open(&folder.0).unwrap();
+    let container = EvidenceContainer::open(&folder.0).unwrap();
     container.require_finished().unwrap();
     assert_eq!((&container.manifest.origin, container.facts::<Vec<u64>>().unwrap()), (&origin(), vec![1, 2]));
     let all = events(&container).unwrap();
@@ -102,8 +102,8 @@ fn what_was_written_is_read() {
 #[test]
 fn a_program_is_written_once() {
     let folder = Folder::new("once");
-    let mut writer = Writer::create(&folder.0, origin()).unwrap();
-    let numbers = [1, 2, 1].map(|copies| writer.program(&program(copies)).unwrap());
+    let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
+    let numbers = [1, 2, 1].map(|copies| writer.add_program(&program(copies)).unwrap());
     assert_eq!(numbers, [0, 1, 0]);
 }
 
@@ -111,47 +111,47 @@ fn a_program_is_written_once() {
 fn a_directory_with_something_in_it_is_refused() {
     let folder = Folder::new("taken");
     small(&folder.0);
-    assert_eq!(Writer::create(&folder.0, origin()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(ContainerWriter::create(&folder.0, origin()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
 }
 
 #[test]
 fn every_byte_that_differs_is_noticed() {
     let folder = Folder::new("flipped");
     small(&folder.0);
-    for file in FILES.into_iter().chain([MANIFEST]) {
+    for file in PART_FILES.into_iter().chain([MANIFEST]) {
         let path = folder.0.join(file);
         let whole = fs::read(&path).unwrap();
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 1 << (at % 8);
             fs::write(&path, &changed).unwrap();
-            assert!(Container::open(&folder.0).is_err(), "{file} byte {at}");
+            assert!(EvidenceContainer::open(&folder.0).is_err(), "{file} byte {at}");
         }
         for length in 0..whole.len() {
             fs::write(&path, &whole[..length]).unwrap();
-            assert!(Container::open(&folder.0).is_err(), "{file} cut to {length}");
+            assert!(EvidenceContainer::open(&folder.0).is_err(), "{file} cut to {length}");
         }
         fs::write(&path, [&whole[..], b"\n"].concat()).unwrap();
-        assert!(Container::open(&folder.0).is_err(), "{file} and more");
+        assert!(EvidenceContainer::open(&folder.0).is_err(), "{file} and more");
         fs::remove_file(&path).unwrap();
-        let missing = Container::open(&folder.0).unwrap_err();
+        let missing = EvidenceContainer::open(&folder.0).unwrap_err();
         assert!(matches!(missing, ContainerError::Missing { .. }), "{missing}");
         fs::write(&path, &whole).unwrap();
     }
-    assert_eq!(events(&Container::open(&folder.0).unwrap()).unwrap().len(), 3);
+    assert_eq!(events(&EvidenceContainer::open(&folder.0).unwrap()).unwrap().len(), 3);
 }
 
 #[test]
 fn what_came_after_a_checkpoint_is_not_there() {
     let folder = Folder::new("killed");
-    let mut writer = Writer::create(&folder.0, origin()).unwrap();
-    assert!(events(&Container::open(&folder.0).unwrap()).unwrap().is_empty());
+    let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
+    assert!(events(&EvidenceContainer::open(&folder.0).unwrap()).unwrap().is_empty());
     fill(&mut writer, 0..3);
     writer.checkpoint().unwrap();
     fill(&mut writer, 3..5);
     // As killed: nothing that is buffered gets into a file.
     std::mem::forget(writer);
-    let container = Container::open(&folder.0).unwrap();
+    let container = EvidenceContainer::open(&folder.0).unwrap();
     assert!(matches!(container.require_finished(), Err(ContainerError::Unfinished)));
     assert_eq!(events(&container).unwrap().len(), 3);
     assert_eq!(container.records().unwrap().filter_map(Result::ok).count(), 3);
@@ -161,8 +161,8 @@ fn what_came_after_a_checkpoint_is_not_there() {
 fn unfinished_evidence_is_kept_where_a_line_of_the_result_is_complete() {
     let folder = Folder::new("unfinished");
     for lines in [0, 1] {
-        let mut writer = Writer::create(&folder.0, origin()).unwrap();
-        (0..lines).for_each(|_| writer.line_of_result("{}").unwrap());
+        let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
+        (0..lines).for_each(|_| writer.add_result_line("{}").unwrap());
         writer.checkpoint().unwrap();
         drop(writer);
         remove_unfinished(&folder.0);
@@ -179,7 +179,7 @@ fn forged_manifests_are_errors() {
         let mut manifest = honest.clone();
         manifest.files.values_mut().for_each(change);
         manifest.write(&folder.0).unwrap();
-        let container = Container::open(&folder.0)?;
+        let container = EvidenceContainer::open(&folder.0)?;
         let lines = container.records()?.chain(container.programs()?).chain(container.layouts()?);
         lines.collect::<Result<Vec<_>, _>>()?;
         events(&container)
@@ -200,26 +200,26 @@ fn forged_manifests_are_errors() {
     let mut manifest = honest.clone();
     manifest.schema = "cyclescope-evidence/1".to_string();
     manifest.write(&folder.0).unwrap();
-    let text = Container::open(&folder.0).unwrap_err().to_string();
+    let text = EvidenceContainer::open(&folder.0).unwrap_err().to_string();
     assert!(text.contains("another version"), "{text}");
     let mut manifest = honest;
     manifest.files.clear();
     manifest.write(&folder.0).unwrap();
-    assert!(Container::open(&folder.0).unwrap_err().to_string().contains("files"));
+    assert!(EvidenceContainer::open(&folder.0).unwrap_err().to_string().contains("files"));
 }
 
 #[test]
 fn an_event_of_any_size_is_an_error_and_no_memory() {
     let number = |number: u64| {
         let mut bytes = Vec::new();
-        columns::put(number, &mut bytes);
+        columns::write_varint(number, &mut bytes);
         bytes
     };
     for bytes in [number(u64::MAX), number(1 << 24), vec![0xff; 11], vec![0x80; 10], Vec::new()] {
-        let taken = columns::take_samples(&mut &bytes[..], 1 << 40);
+        let taken = columns::read_samples(&mut &bytes[..], 1 << 40);
         assert!(!matches!(taken, Ok(Some(_))), "{bytes:?}");
     }
-    assert!(matches!(columns::take_samples(&mut &number(9)[..], 8), Ok(None)));
+    assert!(matches!(columns::read_samples(&mut &number(9)[..], 8), Ok(None)));
 }
 
 proptest! {
@@ -227,15 +227,15 @@ proptest! {
     fn readings_come_back_as_they_were(pairs in prop::collection::vec(any::<(u64, u64)>(), 0..200)) {
         let samples: Vec<Sample> = pairs.into_iter().map(|(start, end)| Sample { start, end }).collect();
         let mut bytes = Vec::new();
-        columns::put_samples(&samples, &mut bytes);
+        columns::write_samples(&samples, &mut bytes);
         let mut rest = &bytes[..];
-        prop_assert_eq!(columns::take_samples(&mut rest, 200).unwrap().unwrap(), samples);
+        prop_assert_eq!(columns::read_samples(&mut rest, 200).unwrap().unwrap(), samples);
         prop_assert!(rest.is_empty());
     }
 
     #[test]
     fn any_bytes_are_readings_or_none(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = columns::take_samples(&mut &bytes[..], 1000);
+        let _ = columns::read_samples(&mut &bytes[..], 1000);
     }
 
     #[test]
@@ -244,16 +244,16 @@ proptest! {
         half in prop::num::f64::NORMAL,
     ) {
         let folder = Folder::new("any");
-        let mut writer = Writer::create(&folder.0, origin()).unwrap();
+        let mut writer = ContainerWriter::create(&folder.0, origin()).unwrap();
         let mut expected = Vec::new();
         for (ns, pairs) in pieces {
             let samples: Vec<Sample> = pairs.into_iter().map(|(start, end)| Sample { start, end }).collect();
-            writer.event(&Event::Time { ns }, &samples).unwrap();
-            expected.push((Event::Time { ns }, samples));
+            writer.add_event(&StudyEvent::Time { ns }, &samples).unwrap();
+            expected.push((StudyEvent::Time { ns }, samples));
         }
         writer.set_facts(&half).unwrap();
         writer.finish().unwrap();
-        let container = Container::open(&folder.0).unwrap();
+        let container = EvidenceContainer::open(&folder.0).unwrap();
         prop_assert_eq!(container.facts::<f64>().unwrap(), half);
         prop_assert_eq!(events(&container).unwrap(), expected);
     }

@@ -1,12 +1,12 @@
 //! Writes a container while a study runs.
 
 use super::checksum::Checksum;
-use super::columns::{put, put_samples};
-use super::manifest::{Manifest, NEW_MANIFEST, Origin, PartFacts};
+use super::columns::{write_samples, write_varint};
+use super::manifest::{EvidenceOrigin, Manifest, NEW_MANIFEST, PartFacts};
 use super::part::PartWriter;
 use super::reader::SAMPLES_MOST;
-use super::{Event, FILES, How, MANIFEST, Part};
-use crate::result::record::Line;
+use super::{BatchParameters, ContainerPart, MANIFEST, PART_FILES, StudyEvent};
+use crate::result::record::SchemaLine;
 use cyclescope_code::program::Program;
 use cyclescope_exec::{Batch, Layout, Sample};
 use serde::Serialize;
@@ -19,11 +19,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Writes a container.
-pub struct Writer {
+pub struct ContainerWriter {
     directory: PathBuf,
-    origin: Origin,
+    origin: EvidenceOrigin,
     facts: Value,
-    /// In the order of [`Part`].
+    /// In the order of [`ContainerPart`].
     parts: [PartWriter; 4],
     /// The numbers of programs by their checksums.
     known: HashMap<u64, u64>,
@@ -38,18 +38,19 @@ struct ProgramLine {
     relocations: Vec<u32>,
 }
 
-impl Writer {
+impl ContainerWriter {
     /// A new container in a directory that is made or empty. A manifest is there from the beginning.
-    pub fn create(directory: &Path, origin: Origin) -> io::Result<Writer> {
+    pub fn create(directory: &Path, origin: EvidenceOrigin) -> io::Result<ContainerWriter> {
         fs::create_dir_all(directory)?;
         if fs::read_dir(directory)?.next().is_some() {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty"));
         }
         // The first file claims the directory: of two commands that begin at once one fails here, and made nothing.
         let part = |part| PartWriter::create(directory, part);
-        let programs = part(Part::Programs)?;
-        let parts = [programs, part(Part::Layouts)?, part(Part::Readings)?, part(Part::Records)?];
-        let mut writer = Writer {
+        let programs = part(ContainerPart::Programs)?;
+        let parts =
+            [programs, part(ContainerPart::Layouts)?, part(ContainerPart::Readings)?, part(ContainerPart::Records)?];
+        let mut writer = ContainerWriter {
             directory: directory.to_path_buf(),
             origin,
             facts: Value::Null,
@@ -61,37 +62,36 @@ impl Writer {
         Ok(writer)
     }
 
-    fn part(&mut self, part: Part) -> &mut PartWriter {
+    fn part_writer(&mut self, part: ContainerPart) -> &mut PartWriter {
         &mut self.parts[part as usize]
     }
 
     /// Adds a program where it is not known yet. Returns its number.
-    pub fn program(&mut self, program: &Program) -> io::Result<u64> {
+    pub fn add_program(&mut self, program: &Program) -> io::Result<u64> {
         let sum = program_digest(program);
         if let Some(number) = self.known.get(&sum) {
             return Ok(*number);
         }
         let mut code = String::with_capacity(2 * program.len());
         program.code().iter().for_each(|byte| write!(code, "{byte:02x}").expect("text grows"));
-        let body = program.body();
-        let line =
-            ProgramLine { code, body: [body.start, body.end], relocations: program.relocations().to_vec() };
-        let number = self.line(Part::Programs, &line)?;
+        let body = program.body_range();
+        let line = ProgramLine { code, body: [body.start, body.end], relocations: program.relocations().to_vec() };
+        let number = self.add_line(ContainerPart::Programs, &line)?;
         self.known.insert(sum, number);
         Ok(number)
     }
 
     /// Adds layouts. Returns the number of the first.
-    pub(crate) fn layouts(&mut self, layouts: &[Layout]) -> io::Result<u64> {
-        let first = self.part(Part::Layouts).items();
+    pub(crate) fn add_layouts(&mut self, layouts: &[Layout]) -> io::Result<u64> {
+        let first = self.part_writer(ContainerPart::Layouts).items();
         for layout in layouts {
-            self.line(Part::Layouts, layout)?;
+            self.add_line(ContainerPart::Layouts, layout)?;
         }
         Ok(first)
     }
 
     /// Adds an event with its readings.
-    pub fn event(&mut self, event: &Event, samples: &[Sample]) -> io::Result<()> {
+    pub fn add_event(&mut self, event: &StudyEvent, samples: &[Sample]) -> io::Result<()> {
         if samples.len() as u64 > SAMPLES_MOST {
             let text = format!("an event of evidence has at most {SAMPLES_MOST} readings");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
@@ -99,55 +99,55 @@ impl Writer {
         let head = serde_json::to_vec(event)?;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        put(head.len() as u64, &mut buffer);
+        write_varint(head.len() as u64, &mut buffer);
         buffer.extend(head);
-        put_samples(samples, &mut buffer);
-        let written = self.part(Part::Readings).add(&buffer);
+        write_samples(samples, &mut buffer);
+        let written = self.part_writer(ContainerPart::Readings).add_item(&buffer);
         self.buffer = buffer;
         written.map(|_| ())
     }
 
     /// Adds a line that the command prints.
-    pub fn record<T: Serialize>(&mut self, kind: &'static str, record: &T) -> io::Result<()> {
-        self.line(Part::Records, &Line::new(kind, record)).map(|_| ())
+    pub fn add_record<T: Serialize>(&mut self, kind: &'static str, record: &T) -> io::Result<()> {
+        self.add_line(ContainerPart::Records, &SchemaLine::new(kind, record)).map(|_| ())
     }
 
-    fn line<T: Serialize>(&mut self, part: Part, content: &T) -> io::Result<u64> {
+    fn add_line<T: Serialize>(&mut self, part: ContainerPart, content: &T) -> io::Result<u64> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         serde_json::to_writer(&mut buffer, content)?;
         buffer.push(b'\n');
-        let number = self.part(part).add(&buffer);
+        let number = self.part_writer(part).add_item(&buffer);
         self.buffer = buffer;
         number
     }
 
     /// Adds a line of the result as it is printed.
-    pub fn line_of_result(&mut self, line: &str) -> io::Result<()> {
-        self.part(Part::Records).add(format!("{line}\n").as_bytes()).map(|_| ())
+    pub fn add_result_line(&mut self, line: &str) -> io::Result<()> {
+        self.part_writer(ContainerPart::Records).add_item(format!("{line}\n").as_bytes()).map(|_| ())
     }
 
     /// Sets the study's inputs beside the readings; the last call counts.
     pub fn set_facts<T: Serialize>(&mut self, facts: &T) -> io::Result<()> {
-        self.facts = plain(facts)?;
+        self.facts = to_json_value(facts)?;
         Ok(())
     }
 
     /// Makes all that is there readable: a process that is killed later loses what came after it.
     pub fn checkpoint(&mut self) -> io::Result<()> {
         let mut files = BTreeMap::new();
-        for part in Part::ALL {
-            files.insert(part.file().to_string(), self.part(part).flush()?);
+        for part in ContainerPart::ALL {
+            files.insert(part.file_name().to_string(), self.part_writer(part).flush()?);
         }
         Manifest::new(self.origin.clone(), false, self.facts.clone(), files).write(&self.directory)
     }
 
     /// Ends the container.
     pub fn finish(self) -> io::Result<()> {
-        let Writer { directory, origin, facts, parts, .. } = self;
+        let ContainerWriter { directory, origin, facts, parts, .. } = self;
         let mut files: BTreeMap<String, PartFacts> = BTreeMap::new();
-        for (part, writer) in Part::ALL.into_iter().zip(parts) {
-            files.insert(part.file().to_string(), writer.finish()?);
+        for (part, writer) in ContainerPart::ALL.into_iter().zip(parts) {
+            files.insert(part.file_name().to_string(), writer.finish()?);
         }
         Manifest::new(origin, true, facts, files).write(&directory)
     }
@@ -155,11 +155,11 @@ impl Writer {
 
 /// Removes the files of a container that is not finished and has no line of the result.
 pub fn remove_unfinished(directory: &Path) {
-    let worth = |manifest: Manifest| manifest.finished || manifest.files[Part::Records.file()].items > 0;
+    let worth = |manifest: Manifest| manifest.finished || manifest.files[ContainerPart::Records.file_name()].items > 0;
     if Manifest::read(directory).is_ok_and(worth) {
         return;
     }
-    for file in FILES.into_iter().chain([MANIFEST, NEW_MANIFEST]) {
+    for file in PART_FILES.into_iter().chain([MANIFEST, NEW_MANIFEST]) {
         // One that is not there need not go; for one that stays, the directory does, and says so by it.
         let _ = fs::remove_file(directory.join(file));
     }
@@ -168,48 +168,48 @@ pub fn remove_unfinished(directory: &Path) {
 /// Identifies a program: a checksum of its code and of the range of its body.
 fn program_digest(program: &Program) -> u64 {
     let mut sum = Checksum::default();
-    sum.add(program.code());
-    for end in [program.body().start, program.body().end] {
-        sum.add(&(end as u64).to_le_bytes());
+    sum.add_bytes(program.code());
+    for end in [program.body_range().start, program.body_range().end] {
+        sum.add_bytes(&(end as u64).to_le_bytes());
     }
-    sum.number()
+    sum.as_number()
 }
 
 /// Identifies a batch: a checksum of its programs, layouts and parameters.
-pub(in crate::result) fn digest(batch: &Batch) -> io::Result<String> {
+pub(in crate::result) fn batch_digest(batch: &Batch) -> io::Result<String> {
     let mut sum = Checksum::default();
-    batch.programs.iter().for_each(|program| sum.add(&program_digest(program).to_le_bytes()));
-    sum.add(&serde_json::to_vec(&batch.layouts)?);
-    sum.add(&serde_json::to_vec(&How::of(batch))?);
-    Ok(sum.text())
+    batch.programs.iter().for_each(|program| sum.add_bytes(&program_digest(program).to_le_bytes()));
+    sum.add_bytes(&serde_json::to_vec(&batch.layouts)?);
+    sum.add_bytes(&serde_json::to_vec(&BatchParameters::from_batch(batch))?);
+    Ok(sum.to_hex())
 }
 
 /// A container that a study and its executors write together. Writing stops at the first failure, which
-/// [`Evidence::finish`] returns; the study continues.
-pub struct Evidence {
-    writer: RefCell<Result<Writer, io::Error>>,
+/// [`EvidenceRecorder::finish`] returns; the study continues.
+pub struct EvidenceRecorder {
+    writer: RefCell<Result<ContainerWriter, io::Error>>,
     /// Whether recording is paused.
-    aside: Cell<bool>,
+    paused: Cell<bool>,
 }
 
-impl Evidence {
-    /// A new container, see [`Writer::create`].
-    pub fn create(directory: &Path, origin: Origin) -> io::Result<Evidence> {
-        let writer = Writer::create(directory, origin)?;
-        Ok(Evidence { writer: RefCell::new(Ok(writer)), aside: Cell::new(false) })
+impl EvidenceRecorder {
+    /// A new container, see [`ContainerWriter::create`].
+    pub fn create(directory: &Path, origin: EvidenceOrigin) -> io::Result<EvidenceRecorder> {
+        let writer = ContainerWriter::create(directory, origin)?;
+        Ok(EvidenceRecorder { writer: RefCell::new(Ok(writer)), paused: Cell::new(false) })
     }
 
     /// Calls a function without recording.
-    pub(in crate::result) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
-        let before = self.aside.replace(true);
+    pub(in crate::result) fn without_recording<T>(&self, act: impl FnOnce() -> T) -> T {
+        let before = self.paused.replace(true);
         let result = act();
-        self.aside.set(before);
+        self.paused.set(before);
         result
     }
 
     /// Writes to the container unless an earlier write has failed.
-    pub fn keep<T>(&self, act: impl FnOnce(&mut Writer) -> io::Result<T>) -> Option<T> {
-        if self.aside.get() {
+    pub fn write_with<T>(&self, act: impl FnOnce(&mut ContainerWriter) -> io::Result<T>) -> Option<T> {
+        if self.paused.get() {
             return None;
         }
         let mut state = self.writer.borrow_mut();
@@ -223,8 +223,8 @@ impl Evidence {
         }
     }
 
-    /// Writes no more, for this reason, which [`Evidence::finish`] returns.
-    pub fn give_up(&self, reason: io::Error) {
+    /// Writes no more, for this reason, which [`EvidenceRecorder::finish`] returns.
+    pub fn stop_writing(&self, reason: io::Error) {
         let mut writer = self.writer.borrow_mut();
         if writer.is_ok() {
             *writer = Err(reason);
@@ -244,6 +244,6 @@ impl Evidence {
 }
 
 /// Facts by their text: a value of its own can't hold integers of 128 bits, which become floating point numbers here.
-pub fn plain<T: Serialize>(facts: &T) -> io::Result<Value> {
+pub fn to_json_value<T: Serialize>(facts: &T) -> io::Result<Value> {
     Ok(serde_json::from_str(&serde_json::to_string(facts)?)?)
 }

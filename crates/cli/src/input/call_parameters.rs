@@ -1,0 +1,249 @@
+//! What a function is called with: its arguments, the buffer that the first one points to, and the stack.
+
+use crate::args::{ArgValue, BufferContents, CallArgs};
+use crate::output::Failure;
+use cyclescope::context::FloatElement;
+use cyclescope::input::{self, InputKind};
+use cyclescope::program::memory::{AreaFill, MOST_ABOVE_TOP, ProgramMemory, STANDARD_AREA_BYTES};
+use cyclescope::record::SerializedBy;
+use cyclescope::snippet::Snippet;
+use cyclescope::study::run::RunSubject;
+
+/// What a function is called with.
+pub struct CallParameters {
+    /// What each call waits for.
+    pub serialized: Option<SerializedBy>,
+    /// The name of a function that runs before each call.
+    pub setup: Option<String>,
+    values: Vec<ArgValue>,
+    buffer: u64,
+    /// What `size` stands for.
+    size: u64,
+    contents: AreaFill,
+    stack: u64,
+}
+
+/// A function at one of its addresses, and what is beside it.
+pub struct FunctionInstance {
+    /// The function.
+    pub function: u64,
+    /// The function that runs before each call of it.
+    pub setup: Option<u64>,
+    /// What it is compared with.
+    pub empty: EmptyFunctions,
+}
+
+/// Addresses of functions that do nothing.
+#[derive(Clone, Copy)]
+pub struct EmptyFunctions {
+    /// One that only returns.
+    pub returns: u64,
+    /// One that returns its first argument.
+    pub identity: u64,
+    /// One that returns the bits of its first argument as a floating point number.
+    pub float_identity: u64,
+}
+
+/// Bytes of stack: the limit that a program usually has.
+const STACK_BYTES: u64 = 8 << 20;
+/// Bytes that a function may get from the system: as much as a small machine has to spare.
+pub const HEAP_BYTES: u64 = 512 << 20;
+/// Nothing is below this address (`vm.mmap_min_addr`): who accesses it had a null pointer.
+const NULL_MOST: u64 = 64 << 10;
+/// Registers of floating point arguments, XMM0 to XMM7.
+const VECTOR_ARGUMENTS: u8 = 8;
+/// Links, multiplications, that the result passes on its way to the next call: longer than what a call of an empty function
+/// takes by itself, so that such calls wait for each other too.
+const RESULT_LINKS: usize = 8;
+const LFENCE: [u8; 3] = [0x0f, 0xae, 0xe8];
+/// `mov rdi, rbx`
+const MOVE_BUFFER: [u8; 3] = [0x48, 0x89, 0xdf];
+/// Encodings of `mov r, imm64` and `mov r, rbx` for the registers of the second to the sixth argument, RSI, RDX, RCX, R8
+/// and R9 (System V ABI for x86-64, 3.2.3).
+const ARGUMENT_MOVES: [([u8; 2], [u8; 3]); 5] = [
+    ([0x48, 0xbe], [0x48, 0x89, 0xde]),
+    ([0x48, 0xba], [0x48, 0x89, 0xda]),
+    ([0x48, 0xb9], [0x48, 0x89, 0xd9]),
+    ([0x49, 0xb8], [0x49, 0x89, 0xd8]),
+    ([0x49, 0xb9], [0x49, 0x89, 0xd9]),
+];
+
+impl CallParameters {
+    /// What the options ask for, where each call waits for this; `seed` is that of random contents.
+    pub fn new(args: &CallArgs, serialized: Option<SerializedBy>, seed: u64) -> Result<CallParameters, Failure> {
+        if args.setup.is_some() && !matches!(serialized, None | Some(SerializedBy::Fence)) {
+            let remedy = "use --serialize fence, or leave --setup out";
+            return Err(Failure::usage("with --setup the result of the last call is not the next one's", Some(remedy)));
+        }
+        let floats = args.values.iter().filter(|value| value.is_float()).count();
+        if args.values.len() - floats > ARGUMENT_MOVES.len() || floats > usize::from(VECTOR_ARGUMENTS) {
+            let remedy = "registers take six integers, the pointer among them, and eight floating point numbers";
+            return Err(Failure::usage("--arg is given more than five times", Some(remedy)));
+        }
+        let contents = match args.contents.as_ref().unwrap_or(&BufferContents::Pattern) {
+            BufferContents::Pattern => AreaFill::Pattern(FloatElement::default()),
+            BufferContents::Zero => AreaFill::Image(Vec::new()),
+            BufferContents::Random => AreaFill::Random(seed),
+            BufferContents::File(path) => {
+                let remedy = "name a regular file that you may read";
+                AreaFill::Image(
+                    input::read_input(path, InputKind::Contents).map_err(|bad| Failure::from_input(&bad, remedy))?,
+                )
+            }
+        };
+        let file = if let AreaFill::Image(bytes) = &contents { bytes.len() as u64 } else { 0 };
+        let buffer = args.buffer.unwrap_or(file.max(STANDARD_AREA_BYTES));
+        if file > buffer {
+            let text = format!("the file of --contents has {file} bytes, more than the buffer");
+            return Err(Failure::usage(text, Some("give a larger --buffer, or leave it out")));
+        }
+        let is_file = matches!(args.contents, Some(BufferContents::File(_)));
+        let size = if is_file { file } else { buffer };
+        let stack = args.stack.unwrap_or(STACK_BYTES);
+        let values = args.values.clone();
+        let setup = args.setup.clone();
+        let calling = CallParameters { serialized, setup, values, buffer, size, contents, stack };
+        match calling.program_memory().check() {
+            Ok(()) => Ok(calling),
+            Err(bad) => Err(Failure::usage(bad.what, Some(&bad.expected))),
+        }
+    }
+
+    /// The memory of the program that calls it.
+    pub fn program_memory(&self) -> ProgramMemory {
+        ProgramMemory::for_call(self.buffer, self.contents.clone(), self.stack)
+    }
+
+    /// The bytes of a file that the buffer begins with; none where it holds something else.
+    pub fn file_bytes(&self) -> &[u8] {
+        if let AreaFill::Image(bytes) = &self.contents { bytes } else { &[] }
+    }
+
+    /// Calls of the function of each instance that wait for this, and calls of an empty function in the same way.
+    pub fn build_subject(
+        &self,
+        instances: &[FunctionInstance],
+        text: &str,
+        serialized: Option<SerializedBy>,
+    ) -> RunSubject {
+        let calls = |instance: &FunctionInstance| {
+            let EmptyFunctions { returns, identity, float_identity } = instance.empty;
+            let empty = match serialized {
+                Some(SerializedBy::Result) => identity,
+                Some(SerializedBy::FloatResult) if !self.has_float() => float_identity,
+                _ => returns,
+            };
+            let call = |function, text| self.encode_call(function, instance.setup, serialized, text);
+            (call(instance.function, text), call(empty, "an empty function"))
+        };
+        let (instances, empty_calls) = instances.iter().map(calls).unzip();
+        RunSubject { instances, empty_calls }
+    }
+
+    /// ```text
+    /// mov rbx, r14           ; init: R14 points to the buffer; RBX, RBP, R12 and R13 outlive a call
+    /// mov r12, function
+    /// mov rbp, setup
+    /// xor r13d, r13d
+    /// lfence                 ; each copy; behind a fence, and with --setup
+    /// mov rdi, rbx           ; this and the next two with --setup
+    /// mov rsi, 100
+    /// call rbp
+    /// lfence                 ; behind a fence
+    /// movq rax, xmm0         ; where the result is a floating point number
+    /// and rax, r13           ; this and the next two where a call waits for a result
+    /// imul rax, rax          ; several times
+    /// mov rdi, rbx
+    /// add rdi, rax
+    /// mov rsi, 100           ; with --arg 100
+    /// mov r11, 0.5           ; with --arg 0.5; its bits
+    /// or r11, rax            ; where a call waits for a result
+    /// movq xmm0, r11
+    /// call r12
+    /// ```
+    fn encode_call(&self, function: u64, setup: Option<u64>, serialized: Option<SerializedBy>, text: &str) -> Snippet {
+        let mut init = vec![0x4c, 0x89, 0xf3, 0x49, 0xbc];
+        init.extend(function.to_le_bytes());
+        let fence: &[u8] = if serialized == Some(SerializedBy::Fence) { &LFENCE } else { &[] };
+        let mut code = Vec::new();
+        if let Some(setup) = setup {
+            init.extend([0x48, 0xbd]);
+            init.extend(setup.to_le_bytes());
+            // Else it would begin while the last call of the function has not ended.
+            code.extend(fence);
+            code.extend(self.encode_arguments(false));
+            code.extend([0xff, 0xd5]);
+        }
+        init.extend([0x45, 0x31, 0xed]);
+        code.extend(fence);
+        if serialized == Some(SerializedBy::FloatResult) {
+            code.extend([0x66, 0x48, 0x0f, 0x7e, 0xc0]);
+        }
+        let waits = matches!(serialized, Some(SerializedBy::Result | SerializedBy::FloatResult));
+        if waits {
+            code.extend([0x4c, 0x21, 0xe8]);
+            code.extend([0x48, 0x0f, 0xaf, 0xc0].repeat(RESULT_LINKS));
+        }
+        code.extend(self.encode_arguments(waits));
+        code.extend([0x41, 0xff, 0xd4]);
+        Snippet::new(code, init, text)
+    }
+
+    /// Loads the arguments; the pointer and floating point numbers when RAX, which is 0, is known, if the call `waits`.
+    fn encode_arguments(&self, waits: bool) -> Vec<u8> {
+        let mut code = MOVE_BUFFER.to_vec();
+        if waits {
+            code.extend([0x48, 0x01, 0xc7]);
+        }
+        let (mut registers, mut vectors) = (ARGUMENT_MOVES.iter(), 0..VECTOR_ARGUMENTS);
+        for value in &self.values {
+            let (is_float, bits) = match value {
+                // The two's complement of a negative number.
+                ArgValue::Number(number) => (false, *number as u64),
+                ArgValue::Size => (false, self.size),
+                ArgValue::Double(number) => (true, number.to_bits()),
+                ArgValue::Single(number) => (true, number.to_bits().into()),
+                ArgValue::Buffer => {
+                    code.extend(registers.next().expect("there are as many registers").1);
+                    continue;
+                }
+            };
+            if !is_float {
+                code.extend(registers.next().expect("there are as many registers").0);
+                code.extend(bits.to_le_bytes());
+                continue;
+            }
+            code.extend([0x49, 0xbb]);
+            code.extend(bits.to_le_bytes());
+            if waits {
+                code.extend([0x49, 0x09, 0xc3]);
+            }
+            let vector = vectors.next().expect("there are as many registers");
+            code.extend([0x66, 0x49, 0x0f, 0x6e, 0xc3 | vector << 3]);
+        }
+        code
+    }
+
+    /// Whether XMM0 holds an argument.
+    fn has_float(&self) -> bool {
+        self.values.iter().any(ArgValue::is_float)
+    }
+
+    /// What helps where the function accessed an address without memory.
+    pub fn remedy_for_address(memory: &ProgramMemory, address: u64) -> Option<String> {
+        let [buffer, stack] = memory.areas.as_slice() else { return None };
+        if address < NULL_MOST {
+            return Some(format!(
+                "a null pointer: malloc returns one where the function holds {} MiB already, so it has to free what it \
+                 allocates",
+                HEAP_BYTES >> 20
+            ));
+        }
+        Some(format!(
+            "its first argument points to a buffer of {} bytes (--buffer BYTES), and it has {} bytes of stack \
+             (--stack BYTES)",
+            buffer.bytes,
+            stack.bytes - MOST_ABOVE_TOP
+        ))
+    }
+}

@@ -1,0 +1,190 @@
+//! One run of a program: started, limited in time, and asked for its CPU time.
+//!
+//! A program runs in a process group of its own, without input. What is left of the group when it has ended is killed: it would run
+//! beside the next run. It inherits the CPU of this process, which waits meanwhile.
+
+use crate::output::Failure;
+use crate::process::interrupt::{HeldSignals, ProcessGroup};
+use cyclescope::executor::user::signal_name;
+use cyclescope::record::{ErrorRecord, exit};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs::File;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The variable that names the file of samples, that of the time of a benchmark, and that whose length moves the stack.
+const SAMPLES_VARIABLE: &str = "CYCLESCOPE_AB";
+const BENCHMARK_MS_VARIABLE: &str = "CYCLESCOPE_AB_MS";
+const LAYOUT_VARIABLE: &str = "CYCLESCOPE_AB_LAYOUT";
+/// Milliseconds that a benchmark should take in a run: much more than an interrupt, and a tenth of a second for a pair of five benchmarks.
+const BENCHMARK_MS: &str = "10";
+/// Bytes by which the environment grows at most: a page, so that the stack begins anywhere in one.
+pub const LAYOUT_BYTES_MOST: usize = 4096;
+
+/// Stands for the number of a build.
+const BUILD_PLACEHOLDER: &str = "{build}";
+
+/// A program and its arguments, for each of its builds.
+#[derive(Debug, Clone)]
+pub struct ComparedProgram {
+    /// As it was given.
+    pub text: String,
+    builds: Vec<Vec<String>>,
+}
+
+/// What all runs have in common.
+#[derive(Debug)]
+pub struct RunSurroundings {
+    /// The file that samples go to, where programs are asked for some.
+    pub samples: Option<PathBuf>,
+    /// The file that gets what programs print.
+    pub output: Option<File>,
+    /// Time until a run is ended.
+    pub timeout: Duration,
+}
+
+/// The CPU time of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user: Duration,
+    /// In the system.
+    pub system: Duration,
+}
+
+impl CpuTime {
+    /// Both.
+    pub fn total(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+impl ComparedProgram {
+    /// The program of an argument, which is split at spaces as a shell does.
+    pub fn parse(text: &str, builds: Option<usize>) -> Result<ComparedProgram, Failure> {
+        if builds.is_some() && !text.contains(BUILD_PLACEHOLDER) {
+            let text = format!("`{text}` has no {BUILD_PLACEHOLDER}, so that all of its builds are the same");
+            let remedy = "put it where the names of the builds have their number, 1 and up";
+            return Err(Failure::usage(text, Some(remedy)));
+        }
+        let remedy = "name a program and its arguments, such as 'sort -n numbers.txt', with quotes in pairs";
+        let words = |number: usize| {
+            let text = if builds.is_some() { &text.replace(BUILD_PLACEHOLDER, &number.to_string()) } else { text };
+            let words = shlex::split(text).filter(|words| words.first().is_some_and(|word| !word.is_empty()));
+            words.ok_or_else(|| Failure::usage(format!("`{text}` names no program"), Some(remedy)))
+        };
+        let builds = (1..=builds.unwrap_or(1)).map(words).collect::<Result<_, _>>()?;
+        Ok(ComparedProgram { text: text.to_string(), builds })
+    }
+
+    /// How many builds it has.
+    pub fn build_count(&self) -> usize {
+        self.builds.len()
+    }
+
+    /// Runs one of its builds to its end; the environment has this many bytes more.
+    pub fn run_build(&self, build: usize, around: &RunSurroundings, layout: usize) -> Result<CpuTime, Failure> {
+        let words = &self.builds[build];
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).process_group(0).env(LAYOUT_VARIABLE, "x".repeat(layout)).stdin(Stdio::null());
+        match &around.samples {
+            Some(path) => command.env(SAMPLES_VARIABLE, path).env(BENCHMARK_MS_VARIABLE, BENCHMARK_MS),
+            None => command.env_remove(SAMPLES_VARIABLE).env_remove(BENCHMARK_MS_VARIABLE),
+        };
+        for stream in [Command::stdout, Command::stderr] {
+            let to = around.output.as_ref().map(File::try_clone).transpose();
+            let to = to.map_err(|error| Failure::internal(format!("the file of --output: {error}")))?;
+            stream(&mut command, to.map_or_else(Stdio::null, Stdio::from));
+        }
+        let held = HeldSignals::new();
+        let (parent, released) = (std::process::id(), held.unblock_in_child());
+        // SAFETY: what runs between fork and exec may run there.
+        unsafe {
+            command.pre_exec(move || {
+                ProcessGroup::die_with_parent(parent);
+                released();
+                Ok(())
+            })
+        };
+        let child = command.spawn().map_err(|error| start_failure(&words[0], &error))?;
+        let group = ProcessGroup::from_leader(child.id());
+        drop(held);
+        let ended = wait_for_end(&child, around.timeout);
+        // While the child is not reaped, its number, and so that of its group, is nobody else's.
+        group.kill();
+        let reaped = reap_child(&child);
+        drop(group);
+        let reaped = ended.and_then(|ended| Ok((ended, reaped?)));
+        let (ended, (status, time)) =
+            reaped.map_err(|error| Failure::internal(format!("waiting for a program failed: {error}")))?;
+        if !ended {
+            let text = format!("`{}` did not end within {} s", self.text, around.timeout.as_secs_f64());
+            let remedy = "give it less to do, for short runs say more than long ones; or see --timeout";
+            return Err(run_failure("hang", text, None, remedy));
+        }
+        if status.success() { Ok(time) } else { Err(self.exit_failure(status)) }
+    }
+
+    fn exit_failure(&self, status: ExitStatus) -> Failure {
+        let signal = status.signal().map(signal_name);
+        let how = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("with exit code {code}"),
+            (None, number) => format!("by signal {}", number.unwrap_or_default()),
+        };
+        let remedy = "run it by itself, or see what it prints with --output: what fails takes another time";
+        run_failure("program", format!("`{}` ended {how}", self.text), signal, remedy)
+    }
+}
+
+fn start_failure(program: &str, error: &io::Error) -> Failure {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+            "name a program by its path, or one that $PATH finds"
+        }
+        _ => "run it by itself to see why",
+    };
+    Failure::usage(format!("`{program}` could not be started: {error}"), Some(remedy))
+}
+
+/// A run that did not end well.
+pub fn run_failure(code: &'static str, text: String, signal: Option<&'static str>, remedy: &str) -> Failure {
+    let remedy = Some(remedy.to_string());
+    Failure::Error(Box::new(ErrorRecord { code, exit: exit::FAULT, text, remedy, signal, ..ErrorRecord::default() }))
+}
+
+/// Waits until a child has ended, or the time is over; whether it ended.
+fn wait_for_end(child: &Child, timeout: Duration) -> io::Result<bool> {
+    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let until = Instant::now() + timeout;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let time = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&time)) {
+            Ok(0) if left.is_zero() => return Ok(false),
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// How a child ended and what CPU time it took, with the children that it waited for. It must not be waited for before.
+fn reap_child(child: &Child) -> io::Result<(ExitStatus, CpuTime)> {
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: both live through the call; zeros are a value of the structure.
+    let (reaped, usage) = unsafe {
+        let reaped = libc::wait4(child.id() as libc::pid_t, &mut status, 0, usage.as_mut_ptr());
+        (reaped, usage.assume_init())
+    };
+    if reaped < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let time =
+        |time: libc::timeval| Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64);
+    Ok((ExitStatus::from_raw(status), CpuTime { user: time(usage.ru_utime), system: time(usage.ru_stime) }))
+}

@@ -1,0 +1,153 @@
+//! Runs in turn: which program first, in which layout, and what each run took.
+
+use super::compared_program::{ComparedProgram, LAYOUT_BYTES_MOST, RunSurroundings};
+use super::record::AbRunRecord;
+use super::rulers::TickRulers;
+use crate::output::Failure;
+use crate::session::executor::warn_if_cpu_shared;
+use cyclescope::executor::{CpuLock, OpenOptions};
+use cyclescope::random::Random;
+use cyclescope::study::ab::{BadSamples, BenchmarkFigures, read_figures};
+use std::collections::BTreeMap;
+
+/// The name of a program that is compared as a whole.
+pub const WHOLE_PROGRAM: &str = "program";
+
+/// Programs on a CPU.
+pub struct ProgramRunner {
+    around: RunSurroundings,
+    rulers: TickRulers,
+    lock: CpuLock,
+    random: Random,
+    cpu: u32,
+    /// Whether programs have benchmarks; not known before the first run of all.
+    benchmarks: Option<bool>,
+}
+
+impl ProgramRunner {
+    /// Nothing has run yet. Moves this process to the CPU, and with it what it starts.
+    pub fn new(cpu: u32, seed: u64, around: RunSurroundings) -> Result<ProgramRunner, Failure> {
+        pin_to_cpu(cpu)?;
+        let lock = CpuLock::open(cpu as usize, OpenOptions::default().patience);
+        let benchmarks = around.samples.is_none().then_some(false);
+        Ok(ProgramRunner { around, rulers: TickRulers::new(), lock, random: Random::new(seed), cpu, benchmarks })
+    }
+
+    /// One run of each build, untimed: files come into memory, and it shows who has benchmarks. Returns the names that all have.
+    pub fn run_untimed(&mut self, programs: &[ComparedProgram]) -> Result<Vec<String>, Failure> {
+        let mut found: Vec<BenchmarkFigures> = Vec::new();
+        for program in programs {
+            for build in 0..program.build_count() {
+                program.run_build(build, &self.around, 0)?;
+                found.push(self.take_samples(program)?);
+            }
+        }
+        let has = |figures: &BenchmarkFigures| !figures.is_empty();
+        self.benchmarks = Some(found.iter().any(has));
+        if self.benchmarks == Some(false) {
+            self.around.samples = None;
+            return Ok(vec![WHOLE_PROGRAM.to_string()]);
+        }
+        let in_all = |name: &&String| found.iter().all(|figures| figures.contains_key(*name));
+        let names: Vec<String> = found[0].keys().filter(in_all).cloned().collect();
+        let all = found.iter().flat_map(|figures| figures.keys());
+        let mut alone: Vec<&str> = all.filter(|name| !names.contains(name)).map(String::as_str).collect();
+        alone.sort_unstable();
+        alone.dedup();
+        if names.is_empty() {
+            let text = "the two programs have no benchmark of one name in common";
+            return Err(Failure::usage(text, Some("--whole compares the CPU time of the whole programs")));
+        }
+        if !alone.is_empty() {
+            crate::output::failure::print_warning(&format!(
+                "only one program has these, which are left out: {}",
+                alone.join(", ")
+            ));
+        }
+        Ok(names)
+    }
+
+    /// Runs all programs once, next to each other in time, in random order; the records are in the order of the programs.
+    pub fn run_round(&mut self, programs: &[ComparedProgram]) -> Result<Vec<AbRunRecord>, Failure> {
+        let mut order: Vec<usize> = (0..programs.len()).collect();
+        self.random.shuffle(&mut order);
+        self.lock.acquire();
+        let records = self.run_in_order(programs, &order);
+        self.lock.release();
+        let mut records = records?;
+        records.sort_by_key(|(number, _)| *number);
+        Ok(records.into_iter().map(|(_, record)| record).collect())
+    }
+
+    fn run_in_order(
+        &mut self,
+        programs: &[ComparedProgram],
+        order: &[usize],
+    ) -> Result<Vec<(usize, AbRunRecord)>, Failure> {
+        let mut before = self.rulers.read_cycles_per_tick();
+        let mut records = Vec::new();
+        for number in order {
+            let program = &programs[*number];
+            let layout = self.random.below(LAYOUT_BYTES_MOST);
+            let build = self.random.below(program.build_count());
+            let time = program.run_build(build, &self.around, layout)?;
+            let after = self.rulers.read_cycles_per_tick();
+            let figures = match self.benchmarks {
+                Some(true) => self.take_samples(program)?,
+                _ => BTreeMap::from([(
+                    WHOLE_PROGRAM.to_string(),
+                    self.rulers.to_core_cycles(time.total(), [before, after]),
+                )]),
+            };
+            let [user_us, system_us] = [time.user, time.system].map(|time| time.as_micros() as u64);
+            let (program, rulers) = (*number, [before, after]);
+            records.push((program, AbRunRecord { program, build, user_us, system_us, rulers, cycles: figures }));
+            before = after;
+        }
+        Ok(records)
+    }
+
+    /// What a run wrote, whose file is then empty again.
+    fn take_samples(&self, program: &ComparedProgram) -> Result<BenchmarkFigures, Failure> {
+        let Some(path) = &self.around.samples else { return Ok(BenchmarkFigures::new()) };
+        let found = read_figures(path).map_err(|bad| {
+            let remedy = "see the section ab of docs/reference.md, or compare the whole programs with --whole";
+            let internal = matches!(&bad, BadSamples::File(bad) if !bad.is_usage());
+            match internal {
+                true => Failure::internal(bad.to_string()),
+                false => Failure::usage(format!("samples of `{}`: {bad}", program.text), Some(remedy)),
+            }
+        })?;
+        // A new one, whatever the program has made of its name.
+        let made = std::fs::remove_file(path).and_then(|()| std::fs::File::create_new(path));
+        made.map_err(|error| Failure::internal(format!("making a file for samples failed: {error}")))?;
+        if self.benchmarks == Some(true) && found.is_empty() {
+            let text = format!("`{}` wrote no samples in this run, unlike before", program.text);
+            let remedy = "run it by itself with CYCLESCOPE_AB=samples.jsonl, or see --whole";
+            return Err(super::compared_program::run_failure("program", text, None, remedy));
+        }
+        Ok(found)
+    }
+
+    /// Says where other runs were not kept away.
+    pub fn warn_if_shared(&self) {
+        warn_if_cpu_shared(self.lock.state(), self.cpu);
+    }
+}
+
+/// Moves this process to a CPU.
+fn pin_to_cpu(cpu: u32) -> Result<(), Failure> {
+    // SAFETY: zeros are an empty set, which lives through the calls; a number beyond it is not set, and refused by the system.
+    let moved = unsafe {
+        let mut set = std::mem::zeroed::<libc::cpu_set_t>();
+        if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {
+            libc::CPU_SET(cpu as usize, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if moved == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    Err(Failure::internal(format!("moving to CPU {cpu} failed: {error}")))
+}

@@ -1,0 +1,95 @@
+//! Files of runs: written by `--out`, read by `--against`.
+
+use super::record::{AbRow, AbRunRecord, AbSessionRecord, RESULT_KIND, RUN_KIND, SESSION_KIND};
+use crate::output::Failure;
+use crate::session::result_file::ResultFile;
+use cyclescope::input::{self, InputKind};
+use cyclescope::record::SchemaLine;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+/// Runs of a program that were recorded.
+pub struct RecordedRuns {
+    /// What was run then, and where.
+    pub session: AbSessionRecord,
+    /// The runs of its last program.
+    pub runs: Vec<AbRunRecord>,
+}
+
+/// A file under way.
+pub struct RunsFile(ResultFile);
+
+impl RunsFile {
+    /// A new file.
+    pub fn create(path: &Path, session: &AbSessionRecord) -> Result<RunsFile, Failure> {
+        let mut file = ResultFile::create(path, "ab", false)?;
+        file.write_first_line(&to_json_line(SESSION_KIND, session))?;
+        Ok(RunsFile(file))
+    }
+
+    /// Keeps a run.
+    pub fn append_run(&mut self, run: &AbRunRecord) -> Result<(), Failure> {
+        self.0.append_line(&to_json_line(RUN_KIND, run))
+    }
+
+    /// Keeps the results, and ends the file.
+    pub fn finish(mut self, rows: &[AbRow]) -> Result<(), Failure> {
+        rows.iter().try_for_each(|row| self.0.append_line(&to_json_line(RESULT_KIND, row)))?;
+        self.0.remove_journal();
+        Ok(())
+    }
+}
+
+fn to_json_line(kind: &'static str, content: &impl Serialize) -> String {
+    serde_json::to_string(&SchemaLine::new(kind, content)).expect("records are plain data")
+}
+
+/// Reads a file that [`Recording`] wrote; somebody may have changed it.
+pub fn read_runs(path: &Path) -> Result<RecordedRuns, Failure> {
+    let remedy = "name a file that `cyclescope ab --out` wrote";
+    let text = input::read_input(path, InputKind::Results).map_err(|bad| Failure::from_input(&bad, remedy))?;
+    parse_runs(&text).map_err(|why| Failure::usage(format!("{}: {why}", path.display()), Some(remedy)))
+}
+
+fn parse_runs(text: &[u8]) -> Result<RecordedRuns, String> {
+    let (mut session, mut runs) = (None::<AbSessionRecord>, Vec::new());
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        let bad = |error: serde_json::Error| format!("line {}: {error}", number + 1);
+        let value: Value = serde_json::from_slice(line).map_err(bad)?;
+        match value["kind"].as_str() {
+            Some(SESSION_KIND) => session = Some(serde_json::from_value(value).map_err(bad)?),
+            Some(RUN_KIND) => runs.push(serde_json::from_value::<AbRunRecord>(value).map_err(bad)?),
+            _ => {}
+        }
+    }
+    let session = session.ok_or("it has no runs of programs")?;
+    let last = session.programs.len().saturating_sub(1);
+    runs.retain(|run| run.program == last);
+    Ok(RecordedRuns { session, runs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cyclescope_fuzz::{InputShape, fuzz_reader};
+
+    #[test]
+    fn the_runs_of_the_last_program_are_read_and_nonsense_is_refused() {
+        let session = r#"{"schema":"cyclescope/1","kind":"ab.session","programs":["a","b"],"core":"c","cpu":1,"kernel":"k","seed":1}"#;
+        let run = |program: usize| {
+            let cycles = [("program".to_string(), 5.0)].into();
+            let run = AbRunRecord { program, build: 0, user_us: 1, system_us: 2, rulers: [1.0, 1.0], cycles };
+            to_json_line(RUN_KIND, &run)
+        };
+        let text = [session.to_string(), run(0), run(1), run(1)].join("\n");
+        let recorded = parse_runs(text.as_bytes()).unwrap();
+        assert_eq!((recorded.runs.len(), recorded.session.cpu), (2, 1));
+        for bad in ["", "x", "{}", &run(0), &format!("{session}\n{{\"kind\":\"ab.run\"}}")] {
+            assert!(parse_runs(bad.as_bytes()).is_err(), "{bad}");
+        }
+        fuzz_reader("ab", InputShape::JsonLines, &[text.into_bytes()], |bytes| {
+            let _ = parse_runs(bytes);
+        });
+    }
+}

@@ -1,0 +1,72 @@
+//! From the command line to the forms that are meant.
+
+use crate::args::InstrArgs;
+use crate::output::Failure;
+use cyclescope::input::{self, InputKind};
+use cyclescope::random::mix_seeds;
+use cyclescope::study::instr::form_list;
+use cyclescope::study::instr::forms::target_form::TargetForm;
+use cyclescope::study::instr::selection::{FormCriteria, UnmatchedCriterion, full_name, list_forms};
+use std::path::Path;
+
+/// The forms that the options select.
+pub fn select_forms(args: &InstrArgs) -> Result<Vec<TargetForm>, Failure> {
+    let mut criteria =
+        FormCriteria { filters: args.filters.clone(), mnemonics: args.mnemonic.clone(), isa: args.isa.clone() };
+    criteria.filters.extend(args.explain.clone());
+    if is_selection_empty(args) {
+        let remedy = "cyclescope instr 'vpadd*', or --mnemonic, --isa, --from; --all measures everything";
+        return Err(Failure::usage("no instruction is named", Some(remedy)));
+    }
+    if args.all && !(criteria.filters.is_empty() && criteria.mnemonics.is_empty()) {
+        let remedy = "leave --all or the filter out; --isa goes with both";
+        return Err(Failure::usage("--all already selects every form", Some(remedy)));
+    }
+    let forms = match &args.from {
+        Some(path) => read_form_list(path)?,
+        None => list_forms(),
+    };
+    criteria.select(forms).map_err(|unmatched| refuse_selection(&unmatched))
+}
+
+/// Whether no option selects anything.
+pub fn is_selection_empty(args: &InstrArgs) -> bool {
+    let names = args.filters.is_empty() && args.mnemonic.is_empty() && args.isa.is_empty() && args.explain.is_none();
+    names && !args.all && args.from.is_none()
+}
+
+fn read_form_list(path: &Path) -> Result<Vec<TargetForm>, Failure> {
+    let name = path.display().to_string();
+    let content = input::read_input(path, InputKind::List)
+        .map_err(|bad| Failure::from_input(&bad, "name a CSV file with a column `instruction`"))?;
+    form_list::read_list(&content).map_err(|error| Failure::from_file(&name, error))
+}
+
+fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {
+    let (text, near) = match unmatched {
+        UnmatchedCriterion::Filter(filter, near) => (format!("no form matches `{filter}`"), near.as_slice()),
+        UnmatchedCriterion::Mnemonic(name, near) => (format!("there is no instruction `{name}`"), near.as_slice()),
+        UnmatchedCriterion::Isa(name, near) => (format!("there is no CPUID feature `{name}`"), near.as_slice()),
+        UnmatchedCriterion::Together => {
+            let text = "--isa leaves none of the forms that the filters select";
+            return Failure::usage(text, Some("leave --isa out, or name other features"));
+        }
+    };
+    let list = "`cyclescope instr --all --list` shows all forms and their features";
+    let remedy = match near {
+        [] => list.to_string(),
+        near => format!("did you mean {}? {list}", near.join(", ")),
+    };
+    Failure::usage(text, Some(&remedy))
+}
+
+/// A number that identifies a list of forms, with their questions and init code.
+pub fn forms_identity(forms: &[TargetForm]) -> String {
+    let mut number = 0;
+    for wanted in forms {
+        let questions = [u8::from(wanted.latency), u8::from(wanted.throughput)];
+        let bytes = full_name(wanted).into_bytes().into_iter().chain(questions).chain(wanted.init.iter().copied());
+        number = bytes.fold(mix_seeds(number, 1), |number, byte| mix_seeds(number, u64::from(byte)));
+    }
+    format!("{number:016x}")
+}

@@ -1,0 +1,49 @@
+//! From the command line to the markers that are meant.
+
+use crate::args::MarkerArgs;
+use crate::output::Failure;
+use cyclescope::study::marker::catalog::MarkerCatalog;
+use cyclescope::study::marker::marker_selection::{MarkerSelection, UnmatchedMarkerWord};
+use cyclescope::study::marker::source::context::LoopContext;
+use cyclescope::study::marker::source::design::SiteDesign;
+
+/// What was asked for.
+pub struct MarkerChoice {
+    /// The markers that the executor can run.
+    pub catalog: &'static MarkerCatalog,
+    /// Designs.
+    pub designs: Vec<&'static SiteDesign>,
+    /// Loops that they are in.
+    pub contexts: Vec<&'static LoopContext<'static>>,
+    /// Whether they are in a loop of the user's instead.
+    pub around: bool,
+    /// Which of their states.
+    pub criteria: MarkerSelection,
+}
+
+impl MarkerChoice {
+    /// The choice of some options.
+    pub fn new(args: &MarkerArgs, catalog: &'static MarkerCatalog) -> Result<MarkerChoice, Failure> {
+        let criteria = MarkerSelection {
+            designs: args.designs.clone(),
+            states: args.state.clone(),
+            contexts: args.context.clone(),
+            all: args.all,
+        };
+        let designs = criteria.select_designs(catalog.designs).map_err(refuse_selection)?;
+        let contexts = criteria.select_contexts().map_err(refuse_selection)?;
+        criteria.require_states(&designs, catalog.states).map_err(refuse_selection)?;
+        let around = args.around.is_some() || args.around_snippet.is_some();
+        Ok(MarkerChoice { catalog, designs, contexts, around, criteria })
+    }
+}
+
+fn refuse_selection(unmatched: UnmatchedMarkerWord) -> Failure {
+    let UnmatchedMarkerWord { what, word, near, known } = unmatched;
+    let all = format!("there are {}; `cyclescope marker --list` describes them", known.join(", "));
+    let remedy = match near.as_slice() {
+        [] => all,
+        near => format!("did you mean {}? {all}", near.join(", ")),
+    };
+    Failure::usage(format!("there is no {what} `{word}`"), Some(&remedy))
+}

@@ -1,0 +1,248 @@
+//! Markers that are compiled here and now: in a loop of the user's own, and those of packages that the machine may have.
+
+use crate::input::compiler::{self, Compiler};
+use crate::input::function::{self, StdoutRedirect};
+use crate::input::source;
+use crate::output::Failure;
+use crate::process::interrupt::ScratchFolder;
+use cyclescope::machine::Machine;
+use cyclescope::record::exit;
+use cyclescope::study::marker::compiled_design::CompiledDesign;
+use cyclescope::study::marker::custom_loop::{COMPILER_FLAGS, CustomLoop, UnfitLoop};
+use cyclescope::study::marker::marker_findings::SkippedRecord;
+use cyclescope::study::marker::source::context::LoopContext;
+use cyclescope::study::marker::source::design::SiteDesign;
+use cyclescope::study::marker::source::design::definition::DesignPackage;
+use cyclescope::study::marker::source::{c, library};
+use std::path::{Path, PathBuf};
+
+/// Where the user's loop is.
+#[derive(Debug, Clone, Copy)]
+pub enum UserLoop<'a> {
+    /// In a C file that defines `around`.
+    File(&'a Path),
+    /// In Intel-syntax text.
+    Snippet(&'a str),
+}
+
+/// What is asked for.
+pub struct CompileRequest<'a> {
+    /// Designs, in the order of the result.
+    pub designs: &'a [&'static SiteDesign],
+    /// The contexts that the designs of packages are compiled in where there is no loop of the user's.
+    pub contexts: &'a [LoopContext<'a>],
+    /// A loop of the user's, which all designs are compiled in.
+    pub around: Option<UserLoop<'a>>,
+    /// More words for the compiler.
+    pub cflags: Option<&'a str>,
+}
+
+/// Libraries that were compiled, not yet loaded.
+pub struct MarkerLibraries {
+    compiled: Vec<MarkerLibrary>,
+    absent: Vec<SkippedRecord>,
+    /// Where they were compiled; none where nothing was.
+    pub folder: Option<ScratchFolder>,
+}
+
+/// What is in libraries that this process has loaded.
+pub struct LoadedMarkers {
+    /// The designs that are there.
+    pub compiled: Vec<CompiledDesign>,
+    /// Those that are not.
+    pub absent: Vec<SkippedRecord>,
+}
+
+/// What a file of the user's has to be.
+const LOOP_FORM: &str = "the loop's body is `static inline void around(void *memory)`; the marker is placed at its end, or where \
+                    MARKER() is in it";
+/// The file that precedes the user's in the check of its syntax.
+const SYNTAX_CHECK_HEADER: &str = "alone.h";
+
+struct MarkerLibrary {
+    design: &'static SiteDesign,
+    path: PathBuf,
+}
+
+impl MarkerLibraries {
+    /// None.
+    pub fn new_empty() -> MarkerLibraries {
+        MarkerLibraries { compiled: Vec::new(), absent: Vec::new(), folder: None }
+    }
+
+    /// Compiles what the request needs compiled: nothing where no loop is asked for and no design is a package's.
+    pub fn compile_requested(request: &CompileRequest, machine: &Machine) -> Result<MarkerLibraries, Failure> {
+        let mut libraries = MarkerLibraries::new_empty();
+        let body = request.around.map(|around| parse_user_loop(around, machine)).transpose()?;
+        let wanted: Vec<&'static SiteDesign> =
+            request.designs.iter().copied().filter(|it| body.is_some() || it.package.is_some()).collect();
+        if wanted.is_empty() {
+            return Ok(libraries);
+        }
+        let mut flags = compiler::join_flags(COMPILER_FLAGS, request.cflags)?;
+        let folder = ScratchFolder::new(&file_names(&wanted).iter().map(String::as_str).collect::<Vec<_>>())?;
+        // Headers of packages include what is in there.
+        flags.push(format!("-I{}", folder.path("").display()));
+        let forge = MarkerCompiler { folder: &folder, flags, compiler: Compiler::c_compiler() };
+        if let Some(UserLoop::File(file)) = request.around {
+            forge.check_syntax(file)?;
+        }
+        for design in wanted {
+            let text = match &body {
+                Some(body) => body.write_library(design).map_err(str::to_string),
+                None => Ok(library::write_library(design, request.contexts)),
+            };
+            let absence = |why| SkippedRecord::from_design(design, why, None);
+            let made = text.map_err(absence).and_then(|text| forge.check_package(design).map(|()| text));
+            match made {
+                Ok(text) => {
+                    let path = forge
+                        .compile_library(design, &text)
+                        .map_err(|failure| explain_loop_failure(failure, request))?;
+                    libraries.compiled.push(MarkerLibrary { design, path });
+                }
+                Err(absent) => libraries.absent.push(absent),
+            }
+        }
+        libraries.folder = Some(folder);
+        Ok(libraries)
+    }
+
+    /// Loads them into this process: their constructors run.
+    pub fn load_markers(&self) -> Result<LoadedMarkers, Failure> {
+        let _aside = StdoutRedirect::new();
+        let mut loaded = LoadedMarkers { compiled: Vec::new(), absent: self.absent.clone() };
+        for MarkerLibrary { design, path } in &self.compiled {
+            match function::find_symbol(path, Path::new(design.name), &c::table_symbol(design), None) {
+                // SAFETY: the table of a file whose text is `source`'s, in a library that stays loaded.
+                Ok(table) => loaded.compiled.push(unsafe { CompiledDesign::read_table(table as *const _) }),
+                Err(failure) => match &design.package {
+                    Some(package) => loaded.absent.push(missing_package(design, package, &failure)),
+                    None => return Err(failure),
+                },
+            }
+        }
+        Ok(loaded)
+    }
+}
+
+/// The names of all files that are made.
+fn file_names(designs: &[&SiteDesign]) -> Vec<String> {
+    let each = |design: &&SiteDesign| {
+        let own = ["c", "so"].map(|end| format!("{}.{end}", design.identifier()));
+        let packaged = design.package.iter().flat_map(|package| package.files);
+        own.into_iter().chain(packaged.map(|(name, _)| name.to_string())).collect::<Vec<_>>()
+    };
+    designs.iter().flat_map(each).chain([SYNTAX_CHECK_HEADER.to_string()]).collect()
+}
+
+fn parse_user_loop(around: UserLoop, machine: &Machine) -> Result<CustomLoop, Failure> {
+    match around {
+        UserLoop::File(file) => {
+            compiler::require_readable(file)?;
+            let path = std::path::absolute(file)
+                .map_err(|error| Failure::usage(format!("opening {} failed: {error}", file.display()), None))?;
+            CustomLoop::from_file(&path).map_err(|_| {
+                let text = format!("a name like {:?} can't be included", file.display());
+                Failure::usage(text, Some("give the file a name without quotes and line ends"))
+            })
+        }
+        UserLoop::Snippet(text) => {
+            let listing = source::parse_checked(text, machine)?;
+            CustomLoop::from_snippet(&listing).map_err(|unfit| match unfit {
+                UnfitLoop::Empty | UnfitLoop::Path => Failure::usage(
+                    "the snippet has no instructions",
+                    Some("an empty loop is measured without --around-snippet"),
+                ),
+            })
+        }
+    }
+}
+
+/// What compiles.
+struct MarkerCompiler<'a> {
+    folder: &'a ScratchFolder,
+    flags: Vec<String>,
+    compiler: Compiler,
+}
+
+impl MarkerCompiler<'_> {
+    /// Whether a file of the user's is C.
+    fn check_syntax(&self, file: &Path) -> Result<(), Failure> {
+        let before = self.folder.path(SYNTAX_CHECK_HEADER);
+        std::fs::write(&before, library::write_user_prologue()).map_err(|error| write_failure(&before, error))?;
+        let name = before.to_string_lossy().into_owned();
+        let words = ["-fsyntax-only", "-x", "c", "-include", &name];
+        let words = words.iter().map(|word| word.to_string());
+        let flags: Vec<String> = self.flags.iter().cloned().chain(words).collect();
+        let checked = self.compiler.compile(file, &flags, &self.folder.path("none"), &[]);
+        checked.map_err(|failure| {
+            let placed = failure.text().contains("marker_in_around");
+            let failure = failure.replace_in_text(&name, SYNTAX_CHECK_HEADER);
+            if placed { failure.with_remedy(LOOP_FORM) } else { failure }
+        })
+    }
+
+    fn compile_library(&self, design: &SiteDesign, text: &str) -> Result<PathBuf, Failure> {
+        let [source, library] = ["c", "so"].map(|end| self.folder.path(&format!("{}.{end}", design.identifier())));
+        let unwritten = |file: &Path, error| Failure::internal(format!("writing {} failed: {error}", file.display()));
+        let packaged = design.package.iter().flat_map(|package| package.files);
+        for (name, text) in packaged {
+            let file = self.folder.path(name);
+            std::fs::write(&file, text).map_err(|error| unwritten(&file, error))?;
+        }
+        std::fs::write(&source, text).map_err(|error| unwritten(&source, error))?;
+        let libraries = design.package.map_or(&[][..], |package| package.libraries);
+        let compiled = self.compiler.compile(&source, &self.flags, &library, libraries);
+        compiled
+            .map_err(|failure| failure.replace_in_text(&source.to_string_lossy(), &format!("{}.c", design.name)))?;
+        Ok(library)
+    }
+
+    /// Whether a design's package is here: a library of it without functions can be made.
+    fn check_package(&self, design: &'static SiteDesign) -> Result<(), SkippedRecord> {
+        let Some(package) = &design.package else { return Ok(()) };
+        let made = self.compile_library(design, &library::write_library(design, &[]));
+        made.map(drop).map_err(|failure| missing_package(design, package, &failure))
+    }
+}
+
+fn write_failure(file: &Path, error: std::io::Error) -> Failure {
+    Failure::internal(format!("writing {} failed: {error}", file.display()))
+}
+
+/// A package's design, and of a failure what says most, without names of temporary files.
+fn missing_package(design: &'static SiteDesign, package: &DesignPackage, failure: &Failure) -> SkippedRecord {
+    let text = failure.text();
+    let said = |line: &'_ str| {
+        let at = ["error: ", "cannot find "].iter().find_map(|words| line.find(words));
+        at.map(|at| line[at..].trim_start_matches("error: ").to_string())
+    };
+    let said = text.lines().find_map(said).unwrap_or_else(|| text.to_string());
+    let remedy = match failure {
+        // There is no compiler.
+        Failure::Error(record) if record.exit == exit::UNAVAILABLE => record.remedy.clone(),
+        _ => Some(format!("install it (Debian: {})", package.debian)),
+    };
+    let reason = format!("no library can be made with <{}>: {said}", package.header);
+    SkippedRecord::from_design(design, reason, remedy)
+}
+
+/// What went wrong with the user's loop, in the user's words.
+fn explain_loop_failure(failure: Failure, request: &CompileRequest) -> Failure {
+    let Some(UserLoop::File(file)) = request.around else { return failure };
+    let text = failure.text();
+    let undefined = text.contains("implicit declaration of function") || text.contains("undeclared function");
+    if undefined && text.contains("marker_around") {
+        return Failure::usage(format!("{} defines no function `around`", file.display()), Some(LOOP_FORM));
+    }
+    if text.contains("MARKER() may stand") {
+        return Failure::usage(format!("{} has MARKER() in several places", file.display()), Some(LOOP_FORM));
+    }
+    let placed = text.contains("marker_around");
+    let failure = match std::path::absolute(file) {
+        Ok(path) => failure.replace_in_text(&path.to_string_lossy(), &file.to_string_lossy()),
+        Err(_) => failure,
+    };
+    if placed { failure.with_remedy(LOOP_FORM) } else { failure }
+}

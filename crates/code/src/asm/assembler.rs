@@ -1,0 +1,201 @@
+//! From statements to bytes: places labels, chooses branch lengths, encodes.
+//!
+//! Branches start short and only ever grow, so that the layout settles.
+
+use super::expression::CodeSymbol;
+use super::instruction_builder::LabelFixup;
+use super::instruction_choice::{ChosenInstruction, choose_instruction};
+use super::lexer::TextPosition;
+use super::listing::Listing;
+use super::operand::{OperandValue, SymbolicConstant};
+use super::snippet_reader::read_items;
+use super::statement::{InstructionSyntax, SnippetItem, Statement};
+use super::suggest;
+use cyclescope_core::error::BadSnippet;
+use iced_x86::{Encoder, Instruction};
+use std::collections::HashMap;
+
+/// Assembles text; `;` and line ends separate statements, `#` and `//` start comments. It is Intel syntax, or AT&T
+/// syntax where a register after `%` or a number after `$` shows it.
+///
+/// The empty text is a snippet of no bytes.
+pub fn parse_assembly(text: &str) -> Result<Listing, BadSnippet> {
+    assemble_text(text, None)
+}
+
+/// Assembles text of this syntax.
+pub fn parse_with_syntax(text: &str, syntax: InstructionSyntax) -> Result<Listing, BadSnippet> {
+    assemble_text(text, Some(syntax))
+}
+
+fn assemble_text(text: &str, syntax: Option<InstructionSyntax>) -> Result<Listing, BadSnippet> {
+    let mut layout = AssemblyDraft::default();
+    let mut statements = Vec::new();
+    for item in read_items(text, syntax)? {
+        match item {
+            SnippetItem::Label(name, at) => {
+                if layout.labels.insert(name.clone(), statements.len()).is_some() {
+                    return Err(at.error(format!("the label `{name}` already exists")));
+                }
+            }
+            SnippetItem::Local(number) => layout.locals.push((number, statements.len())),
+            SnippetItem::Statement(statement) => statements.push(statement),
+        }
+    }
+    for (number, statement) in statements.iter().enumerate() {
+        layout.check_symbols(statement, number)?;
+        let fit = choose_instruction(statement)?;
+        let place = fixup_target(&fit.fixup);
+        let at = place.and_then(|p| p.symbol.as_ref()).map(|(_, at)| *at);
+        let blame = at.or(statement.operands.first().map(|o| o.at)).unwrap_or(statement.at);
+        let length = encode_instruction(&fit, &fit.instruction, 0, blame)?.len() as u64;
+        layout.lines.push(DraftLine { instruction: fit.instruction, fit, at: statement.at, blame, length });
+    }
+    layout.grow_branches()?;
+    layout.encode_lines()
+}
+
+struct DraftLine {
+    fit: ChosenInstruction,
+    instruction: Instruction,
+    at: TextPosition,
+    /// Where to point when the target is out of reach.
+    blame: TextPosition,
+    length: u64,
+}
+
+#[derive(Default)]
+struct AssemblyDraft {
+    lines: Vec<DraftLine>,
+    /// Number of the line that follows each label.
+    labels: HashMap<String, usize>,
+    locals: Vec<(u32, usize)>,
+}
+
+fn fixup_target(fixup: &LabelFixup) -> Option<&SymbolicConstant> {
+    match fixup {
+        LabelFixup::None => None,
+        LabelFixup::Branch(place) | LabelFixup::Relative(place) => Some(place),
+    }
+}
+
+impl AssemblyDraft {
+    fn check_symbols(&self, statement: &Statement, number: usize) -> Result<(), BadSnippet> {
+        for operand in &statement.operands {
+            let place = match &operand.value {
+                OperandValue::Constant(place) => place,
+                OperandValue::Memory(memory) => &memory.place,
+                _ => continue,
+            };
+            let Some((symbol, at)) = &place.symbol else { continue };
+            match symbol {
+                CodeSymbol::Label(name) if !self.labels.contains_key(name) => {
+                    let labels: Vec<&str> = self.labels.keys().map(String::as_str).collect();
+                    return Err(suggest::unknown_name(name, *at, &labels));
+                }
+                CodeSymbol::Local { number: label, ahead }
+                    if self.find_local_label(*label, *ahead, number).is_none() =>
+                {
+                    let side = if *ahead { "ahead" } else { "behind" };
+                    return Err(at.error(format!("there is no label `{label}:` {side}")));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The line that follows a numeric label, as referred to from another line.
+    fn find_local_label(&self, label: u32, ahead: bool, from: usize) -> Option<usize> {
+        let mut lines = self.locals.iter().filter(|(number, _)| *number == label).map(|(_, line)| *line);
+        if ahead { lines.find(|line| *line > from) } else { lines.rfind(|line| *line <= from) }
+    }
+
+    /// Start addresses of all lines, and the end.
+    fn line_starts(&self) -> Vec<u64> {
+        let mut starts = vec![0];
+        for line in &self.lines {
+            starts.push(starts[starts.len() - 1] + line.length);
+        }
+        starts
+    }
+
+    fn resolve_address(&self, number: usize, starts: &[u64], place: &SymbolicConstant) -> i128 {
+        let line = match &place.symbol {
+            Some((CodeSymbol::Label(name), _)) => self.labels.get(name).copied(),
+            Some((CodeSymbol::Local { number: label, ahead }, _)) => self.find_local_label(*label, *ahead, number),
+            Some((CodeSymbol::Here, _)) => Some(number),
+            None => None,
+        };
+        line.map_or(0, |line| i128::from(starts[line])) + place.constant
+    }
+
+    /// Lets branches grow until all of them reach their targets.
+    fn grow_branches(&mut self) -> Result<(), BadSnippet> {
+        loop {
+            let starts = self.line_starts();
+            let mut grown = Vec::new();
+            for (number, line) in self.lines.iter().enumerate() {
+                let LabelFixup::Branch(place) = &line.fit.fixup else { continue };
+                let to = self.resolve_address(number, &starts, place);
+                let end = i128::from(starts[starts.len() - 1]);
+                let movable = line.fit.far_reach.is_some() && line.instruction.code() == line.fit.instruction.code();
+                let distance = to - i128::from(starts[number + 1]);
+                if movable && !(-128..128).contains(&distance) {
+                    grown.push(number);
+                } else if !(0..=end).contains(&to) && grown.is_empty() {
+                    return Err(line.blame.error_expecting(
+                        "this branch leaves the snippet",
+                        format!("a place between 0 and {end}, or a label"),
+                    ));
+                }
+            }
+            if grown.is_empty() {
+                return Ok(());
+            }
+            for number in grown {
+                let line = &mut self.lines[number];
+                line.instruction = line.fit.far_reach.unwrap_or(line.instruction);
+                line.length = encode_instruction(&line.fit, &line.instruction, 0, line.blame)?.len() as u64;
+            }
+        }
+    }
+
+    fn encode_lines(&self) -> Result<Listing, BadSnippet> {
+        let starts = self.line_starts();
+        let mut bytes = Vec::new();
+        let mut positions = Vec::new();
+        for (number, line) in self.lines.iter().enumerate() {
+            let mut instruction = line.instruction;
+            match &line.fit.fixup {
+                LabelFixup::None => {}
+                LabelFixup::Branch(place) => {
+                    instruction.set_near_branch64(self.resolve_address(number, &starts, place) as u64);
+                }
+                LabelFixup::Relative(place) => {
+                    // A number without a symbol is the displacement itself, counted from the next instruction.
+                    let from = if place.symbol.is_none() { i128::from(starts[number + 1]) } else { 0 };
+                    let to = from + self.resolve_address(number, &starts, place);
+                    instruction.set_memory_displacement64(to as u64);
+                }
+            }
+            bytes.extend(encode_instruction(&line.fit, &instruction, starts[number], line.blame)?);
+            positions.push((starts[number], line.at));
+        }
+        Ok(Listing::from_parts(bytes, &positions))
+    }
+}
+
+fn encode_instruction(
+    fit: &ChosenInstruction,
+    instruction: &Instruction,
+    ip: u64,
+    at: TextPosition,
+) -> Result<Vec<u8>, BadSnippet> {
+    let mut encoder = Encoder::new(64);
+    encoder.set_prevent_vex2(fit.long_vex);
+    match encoder.encode(instruction, ip) {
+        Ok(_) => Ok(encoder.take_buffer()),
+        Err(_) => Err(at.error("the target is out of reach of this instruction")),
+    }
+}

@@ -1,0 +1,102 @@
+//! AT&T's names of instructions: the Intel name, and the size of a memory operand that a suffix gives.
+
+use crate::asm::mnemonic;
+
+/// An instruction as Intel's syntax has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IntelName {
+    /// Intel's mnemonic.
+    pub(super) mnemonic: String,
+    /// Bytes of a memory operand, and of the general purpose registers.
+    pub(super) size: Option<u32>,
+    /// Whether `size` is that of all general purpose registers too.
+    pub(super) registers: bool,
+}
+
+/// Names that are no mnemonic with a suffix: GNU as, "AT&T Mnemonic versus Intel Mnemonic". The size is that of the
+/// source.
+const IRREGULAR_NAMES: [(&str, &str, Option<u32>); 26] = [
+    ("cbtw", "cbw", None),
+    ("cwtl", "cwde", None),
+    ("cltq", "cdqe", None),
+    ("cwtd", "cwd", None),
+    ("cltd", "cdq", None),
+    ("cqto", "cqo", None),
+    ("movzb", "movzx", Some(1)),
+    ("movzbw", "movzx", Some(1)),
+    ("movzbl", "movzx", Some(1)),
+    ("movzbq", "movzx", Some(1)),
+    ("movzw", "movzx", Some(2)),
+    ("movzwl", "movzx", Some(2)),
+    ("movzwq", "movzx", Some(2)),
+    ("movsbw", "movsx", Some(1)),
+    ("movsbl", "movsx", Some(1)),
+    ("movsbq", "movsx", Some(1)),
+    ("movswl", "movsx", Some(2)),
+    ("movswq", "movsx", Some(2)),
+    ("movslq", "movsxd", Some(4)),
+    ("movabsq", "movabs", None),
+    ("lret", "retf", None),
+    ("lretq", "retfq", None),
+    ("smovb", "movsb", None),
+    ("smovl", "movsd", None),
+    ("ssto", "stosd", None),
+    ("slod", "lodsd", None),
+];
+
+const SIZE_SUFFIXES: [(&str, u32); 4] = [("b", 1), ("w", 2), ("l", 4), ("q", 8)];
+/// Of conversions that make a narrower vector: the operand in memory.
+const VECTOR_SUFFIXES: [(&str, u32); 3] = [("x", 16), ("y", 32), ("z", 64)];
+/// Of x87 instructions on floating point numbers, and on whole ones.
+const FLOAT_SUFFIXES: [(&str, u32); 3] = [("s", 4), ("l", 8), ("t", 10)];
+const INTEGER_SUFFIXES: [(&str, u32); 4] = [("s", 2), ("ll", 8), ("l", 4), ("q", 8)];
+
+const FLOAT_MNEMONICS: [&str; 11] =
+    ["fld", "fst", "fstp", "fadd", "fmul", "fcom", "fcomp", "fsub", "fsubr", "fdiv", "fdivr"];
+const INTEGER_MNEMONICS: [&str; 12] =
+    ["fild", "fist", "fistp", "fisttp", "fiadd", "fimul", "ficom", "ficomp", "fisub", "fisubr", "fidiv", "fidivr"];
+
+/// What an AT&T mnemonic (in lower case) may mean, the likeliest first.
+pub(super) fn find_intel_names(written: &str) -> Vec<IntelName> {
+    let mut found = Vec::new();
+    let mut add = |mnemonic: &str, size: Option<u32>, registers: bool| {
+        if !mnemonic::find_patterns(mnemonic).is_empty() {
+            found.push(IntelName { mnemonic: mnemonic.to_string(), size, registers });
+        }
+    };
+    for (_, intel, size) in IRREGULAR_NAMES.iter().filter(|(name, ..)| *name == written) {
+        add(intel, *size, false);
+    }
+    add(written, None, false);
+    for (base, suffixes) in
+        [(&FLOAT_MNEMONICS[..], &FLOAT_SUFFIXES[..]), (&INTEGER_MNEMONICS[..], &INTEGER_SUFFIXES[..])]
+    {
+        for (suffix, size) in suffixes {
+            let stem = written.strip_suffix(suffix).filter(|stem| base.contains(stem));
+            stem.into_iter().for_each(|stem| add(stem, Some(*size), false));
+        }
+    }
+    if written.starts_with('f') {
+        return found;
+    }
+    for (suffix, size) in SIZE_SUFFIXES {
+        written.strip_suffix(suffix).into_iter().for_each(|stem| add(stem, Some(size), true));
+    }
+    if written.starts_with("vcvt") || written.starts_with("vfpclass") {
+        for (suffix, size) in VECTOR_SUFFIXES {
+            written.strip_suffix(suffix).into_iter().for_each(|stem| add(stem, Some(size), false));
+        }
+    }
+    found
+}
+
+/// The other direction of an x87 subtraction or division, which AT&T's assembler called by the wrong name, and which
+/// kept it: "fsub" with a destination that is not the top is Intel's "fsubr".
+pub(super) fn reverse_x87_direction(mnemonic: &str) -> Option<&'static str> {
+    const PAIRS: [(&str, &str); 4] = [("fsub", "fsubr"), ("fdiv", "fdivr"), ("fsubp", "fsubrp"), ("fdivp", "fdivrp")];
+    PAIRS.iter().find_map(|(one, other)| match mnemonic {
+        name if name == *one => Some(*other),
+        name if name == *other => Some(*one),
+        _ => None,
+    })
+}

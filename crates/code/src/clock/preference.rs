@@ -1,0 +1,48 @@
+//! The order of preference of timing methods. Whether one works is decided by
+//! `Capabilities::require`.
+
+use super::ALL_CLOCKS;
+use super::timing_method::Clock;
+use cyclescope_core::machine::features::CpuFeatures;
+
+/// Methods, the most preferred first: fenced on both sides, and cheap.
+///
+/// LFENCE comes first where it waits for earlier instructions; SERIALIZE orders on every processor that has
+/// it; RDTSCP waits everywhere, and only LFENCE delays what follows it. Methods with CPUID are never
+/// chosen: in a virtual machine it leaves the guest, at thousands of ticks and with their variance.
+const PREFERRED_NAMES: [&str; 3] = ["lfence-rdtsc-lfence", "serialize-rdtsc", "rdtscp-lfence"];
+
+/// The methods to choose a default from on a processor with these features, the most preferred first.
+pub fn preferred_clocks(features: &CpuFeatures) -> Vec<&'static Clock> {
+    let lfence_waits = features.lfence_order().known().is_some();
+    let mut candidates: Vec<&Clock> = PREFERRED_NAMES.iter().filter_map(|name| Clock::find_named(name)).collect();
+    if !lfence_waits {
+        candidates.rotate_left(1);
+    }
+    candidates
+}
+
+/// The rank of a method among those that [`preferred_clocks`] lists; after all of them where it is not one of them.
+pub fn preference_rank(clock: &Clock) -> usize {
+    PREFERRED_NAMES.iter().position(|name| *name == clock.name).unwrap_or(PREFERRED_NAMES.len())
+}
+
+/// Finds a method by name, or says which names there are.
+pub fn find_or_list_names(name: &str) -> Result<&'static Clock, Vec<&'static str>> {
+    Clock::find_named(name).ok_or_else(|| ALL_CLOCKS.iter().map(|clock| clock.name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_fenced_on_both_sides_and_leaves_no_guest() {
+        for name in PREFERRED_NAMES {
+            let clock = Clock::find_named(name).expect("preferred clocks exist");
+            let promises = clock.promises;
+            assert!(promises.leading_done && promises.body_waits && promises.body_done);
+            assert!(promises.following_waits && !clock.executes_cpuid() && !clock.needs_ring0());
+        }
+    }
+}

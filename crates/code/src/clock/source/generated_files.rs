@@ -1,0 +1,172 @@
+//! The pairs of the crate `cyclescope-clock`, and the header for C and C++: both are written from the timing methods, and a test fails
+//! where one differs.
+
+use super::language::TemplateWords;
+use super::{C_GUARDS, LANGUAGES, clock_identifier, list_conditions};
+use crate::clock::{ALL_CLOCKS, Clock, ClockSide, ClockStep};
+use cyclescope_core::unit::Unit;
+use iced_x86::CpuidFeature;
+use std::path::PathBuf;
+
+const HEAD: &str = "\
+//! The timing methods that user mode can run.
+//!
+//! Written from those of the library by its test `files_of_pairs_are_those_of_the_methods`.
+
+use crate::cpu::Feature;
+use crate::pair::{Counts, Pair};
+use core::arch::asm;
+";
+
+/// The text of the file.
+fn pairs() -> String {
+    let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
+    HEAD.to_string() + &user.map(pair).collect::<String>()
+}
+
+fn pair(clock: &Clock) -> String {
+    let rust = LANGUAGES.iter().find(|language| language.name == "rust").expect("a language");
+    let TemplateWords { include, parameter, start, end, .. } = (rust.words)(clock);
+    let indented =
+        |text: &str| text.lines().map(|line| format!("    {line}\n").replace("    \n", "\n")).collect::<String>();
+    let [start, end] = [start, end].map(|body| indented(&body));
+    let name = type_name(clock);
+    let system = if clock.calls_system() { "#[cfg(target_os = \"linux\")]\n" } else { "" };
+    let include = include.split("\n\n").filter(|part| !part.trim().is_empty());
+    let include: String = include.map(|part| format!("\n{system}{}\n", part.trim())).collect();
+    let about: String = about(clock).iter().map(|line| format!("/// {line}").trim_end().to_string() + "\n").collect();
+    let needs: Vec<String> =
+        clock.required_features().iter().map(|feature| format!("Feature::{}", named(*feature))).collect();
+    let (needs, counts) = (needs.join(", "), counts(clock));
+    let function = |about: &str, public: &str, name: &str, body: &str| {
+        format!("    /// {about}\n    #[inline(always)]\n    {public}fn {name}({parameter}) -> u64 {{\n{body}    }}\n")
+    };
+    let functions = |public: &str| {
+        let start = function("The reading before the measured code.", public, "start", &start);
+        format!("{start}\n{}", function("The reading behind it.", public, "end", &end))
+    };
+    let head = format!("{include}\n{about}{system}#[derive(Debug, Clone, Copy)]\npub struct {name};\n\n");
+    // What a reading has to be told is no part of the trait.
+    if !parameter.is_empty() {
+        return format!("{head}impl {name} {{\n{}}}\n", functions("pub "));
+    }
+    let constants = format!(
+        "    const NAME: &'static str = \"{}\";\n    const COUNTS: Counts = Counts::{counts};\n    const NEEDS: &'static [Feature] = &[{needs}];\n",
+        clock.name
+    );
+    format!("{head}{system}impl Pair for {name} {{\n{constants}\n{}}}\n", functions(""))
+}
+
+/// The name as Rust writes types.
+fn type_name(clock: &Clock) -> String {
+    let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
+    clock_identifier(clock).split('_').map(capital).collect()
+}
+
+fn counts(clock: &Clock) -> &'static str {
+    match clock.counts {
+        Unit::TscTicks => "TscTicks",
+        Unit::Nanos => "Nanos",
+        _ => "CoreCycles",
+    }
+}
+
+fn named(feature: CpuidFeature) -> &'static str {
+    match feature {
+        CpuidFeature::RDTSCP => "Rdtscp",
+        CpuidFeature::SERIALIZE => "Serialize",
+        CpuidFeature::RDPRU => "Rdpru",
+        other => panic!("the crate has no name for {other:?}"),
+    }
+}
+
+/// What a user has to know of a method.
+fn about(clock: &Clock) -> Vec<String> {
+    let promised = |made| {
+        let those = clock.promises.list_promises().into_iter().filter(move |(_, _, kept)| *kept == made);
+        those.map(|(_, text, _)| text).collect::<Vec<_>>().join(", ")
+    };
+    let mut about = vec![format!("`{}`: {}.", clock.name, clock.about), String::new()];
+    about.push(format!("Readings count {}.", clock.counts.text()));
+    for (what, those) in [("Promised", promised(true)), ("Not promised", promised(false))] {
+        if !those.is_empty() {
+            about.push(format!("{what}: {those}."));
+        }
+    }
+    about.extend(list_conditions(clock).iter().map(|text| format!("Condition: {text}.")));
+    about.extend([String::new(), format!("Source: {}.", clock.source)]);
+    about
+}
+
+/// The text of the header.
+fn header() -> String {
+    let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
+    let pairs: String = user.map(pair_in_c).collect();
+    include_str!("header.txt").replace("@GUARDS@", C_GUARDS).replace("@PAIRS@", &pairs)
+}
+
+fn pair_in_c(clock: &Clock) -> String {
+    let language = LANGUAGES.iter().find(|language| language.name == "c").expect("a language");
+    let TemplateWords { parameter, start, end, .. } = (language.words)(clock);
+    let name = clock_identifier(clock);
+    let about: String = about(clock).iter().map(|line| format!(" * {line}").trim_end().to_string() + "\n").collect();
+    let functions: String = [("start", start, ClockSide::Start), ("end", end, ClockSide::End)]
+        .into_iter()
+        .map(|(side, body, of)| {
+            let body = match intrinsics(clock, of) {
+                Some(others) => format!("#ifdef CYCLESCOPE_INTRINSICS\n{others}#else\n{body}#endif\n"),
+                None => body,
+            };
+            format!("\nCYCLESCOPE_INLINE uint64_t cyclescope_{name}_{side}({parameter})\n{{\n{body}}}\n")
+        })
+        .collect();
+    let condition = match (clock.calls_system(), intrinsics(clock, ClockSide::Start)) {
+        (true, _) => "#if defined(CLOCK_MONOTONIC_RAW) && !defined(CYCLESCOPE_INTRINSICS)\n",
+        (_, None) => "#ifndef CYCLESCOPE_INTRINSICS\n",
+        _ => "",
+    };
+    let after = if condition.is_empty() { "" } else { "#endif\n" };
+    format!("\n{condition}/*\n{about} */{functions}{after}")
+}
+
+/// One side by a compiler's intrinsic functions, which it keeps in their order; nothing where there is none for a step.
+fn intrinsics(clock: &Clock, side: ClockSide) -> Option<String> {
+    let mut declared = "    uint64_t reading;\n".to_string();
+    let mut text = String::new();
+    for step in clock.side_steps(side) {
+        let line = match step {
+            ClockStep::Lfence => "_mm_lfence();",
+            ClockStep::Mfence => "_mm_mfence();",
+            ClockStep::Serialize => "_serialize();",
+            ClockStep::Cpuid => {
+                if !declared.contains("leaf") {
+                    declared.push_str("    int leaf[4];\n");
+                }
+                "__cpuid(leaf, 0);"
+            }
+            ClockStep::Rdtsc => "reading = __rdtsc();",
+            ClockStep::Rdtscp => {
+                declared.push_str("    unsigned int auxiliary;\n");
+                "reading = __rdtscp(&auxiliary);"
+            }
+            ClockStep::Rdpmc => "reading = __readpmc(counter);",
+            ClockStep::Store => continue,
+            ClockStep::RewriteCr0 | ClockStep::Rdpru | ClockStep::ClockGettime => return None,
+        };
+        text.push_str(&format!("    {line}\n"));
+    }
+    Some(format!("{declared}\n{text}    return reading;\n"))
+}
+
+#[test]
+fn files_of_pairs_are_those_of_the_methods() {
+    for (file, text) in [("crates/clock/src/pairs.rs", pairs()), ("include/cyclescope.h", header())] {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+        if std::env::var_os("CYCLESCOPE_WRITE").is_some() {
+            std::fs::write(&path, &text).expect("a file");
+        }
+        let there = std::fs::read_to_string(&path).expect("a file");
+        let again = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope --lib files_of_pairs";
+        assert!(there == text, "{file} is of other methods; write it again: {again}");
+    }
+}

@@ -1,0 +1,83 @@
+//! The processor state at a snippet's entry, beside its general purpose registers.
+
+use crate::asm::Emitter;
+use crate::context::{FloatElement, ProgramContext};
+use iced_x86::{Code, Register};
+use std::mem::offset_of;
+
+/// Which vector registers a snippet uses, and in which encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VectorSetup {
+    /// None.
+    #[default]
+    None,
+    /// XMM registers by legacy SSE code, their upper parts clean.
+    Legacy,
+    /// XMM or YMM registers by VEX code.
+    Ymm,
+    /// XMM or YMM registers by EVEX code.
+    Evex,
+    /// ZMM registers.
+    Zmm,
+}
+
+/// What is set up before a snippet runs. Only what it uses is loaded, for wide registers can slow a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct EntryState {
+    /// The vector registers to load.
+    pub vectors: VectorSetup,
+    /// Whether the CPU has AVX, so that upper parts can be dirty.
+    pub avx: bool,
+    /// Whether mask registers are loaded, 64 bits each.
+    pub masks: bool,
+    /// Whether the x87 and MMX state is emptied.
+    pub x87: bool,
+    /// The numbers that vector registers and memory areas hold.
+    pub element: FloatElement,
+}
+
+impl EntryState {
+    /// Emits the loads.
+    pub(super) fn emit_loads(&self, emitter: &mut Emitter) {
+        emitter.push_on_field(Code::Ldmxcsr_m32, offset_of!(ProgramContext, mxcsr));
+        if self.x87 {
+            emitter.push_without_operands(Code::Fninit);
+        }
+        let vector = |number: u32| offset_of!(ProgramContext, vector) + 64 * number as usize;
+        match self.vectors {
+            VectorSetup::None => {}
+            VectorSetup::Legacy => {
+                if self.avx {
+                    emitter.push_without_operands(Code::VEX_Vzeroall);
+                }
+                for number in 0..16 {
+                    emitter.load_field(Code::Movups_xmm_xmmm128, Register::XMM0 + number, vector(number));
+                }
+            }
+            VectorSetup::Ymm => {
+                for number in 0..16 {
+                    emitter.load_field(Code::VEX_Vmovups_ymm_ymmm256, Register::YMM0 + number, vector(number));
+                }
+            }
+            VectorSetup::Evex => {
+                for number in 0..32 {
+                    let code = Code::EVEX_Vmovups_ymm_k1z_ymmm256;
+                    emitter.load_field(code, Register::YMM0 + number, vector(number));
+                }
+            }
+            VectorSetup::Zmm => {
+                for number in 0..32 {
+                    let code = Code::EVEX_Vmovups_zmm_k1z_zmmm512;
+                    emitter.load_field(code, Register::ZMM0 + number, vector(number));
+                }
+            }
+        }
+        if self.masks {
+            for number in 0..8usize {
+                let field = offset_of!(ProgramContext, mask) + 8 * number;
+                emitter.load_field(Code::VEX_Kmovq_kr_km64, Register::K0 + number as u32, field);
+            }
+        }
+    }
+}

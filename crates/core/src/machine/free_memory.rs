@@ -1,0 +1,62 @@
+//! Memory that this process may take without others having to give some up.
+
+use super::cgroup::group_folders;
+use super::fact::{Fact, SystemFiles};
+
+/// Bytes that are free: of the machine, and of the tightest limit of this process's groups.
+///
+/// Sources: `MemAvailable` of `/proc/meminfo` (Documentation/filesystems/proc.rst), `memory.max`, `memory.current` and
+/// `memory.stat` (Documentation/admin-guide/cgroup-v2.rst); limits of version 1 are not looked for.
+pub fn read_free_bytes(files: &SystemFiles) -> Fact<u64> {
+    let machine = files.read_text("/proc/meminfo").and_then(|text| {
+        parse_available_bytes(&text).map_or_else(|| Fact::unknown("/proc/meminfo has no MemAvailable"), Fact::Known)
+    });
+    let folders = group_folders(files).known().cloned().unwrap_or_default();
+    let limits = folders.iter().filter_map(|folder| {
+        let number = |name: &str| files.read_number::<u64>(&format!("{folder}/{name}")).known().copied();
+        // Files that are read no more can be dropped.
+        let taken = number("memory.current")?.saturating_sub(read_inactive_bytes(files, folder));
+        Some(number("memory.max")?.saturating_sub(taken))
+    });
+    let tightest = limits.min();
+    machine.map(|free| tightest.map_or(free, |limit| free.min(limit)))
+}
+
+/// Bytes of files in memory that a group has not used for long.
+fn read_inactive_bytes(files: &SystemFiles, folder: &str) -> u64 {
+    let stat = files.read_text(&format!("{folder}/memory.stat")).known().cloned().unwrap_or_default();
+    let line = stat.lines().find_map(|line| line.strip_prefix("inactive_file "));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+}
+
+fn parse_available_bytes(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_is_that_of_the_machine_or_of_the_tightest_group() {
+        let root = std::env::temp_dir().join(format!("cyclescope-memory-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let files = || SystemFiles::rooted_at(&root);
+        assert!(read_free_bytes(&files()).known().is_none());
+        write("proc/meminfo", "MemTotal:       8000 kB\nMemAvailable:   3000 kB\n");
+        assert_eq!(read_free_bytes(&files()), Fact::Known(3000 * 1024));
+        write("proc/self/cgroup", "0::/a/b\n");
+        write("sys/fs/cgroup/a/memory.max", "2000000\n");
+        write("sys/fs/cgroup/a/memory.current", "500000\n");
+        write("sys/fs/cgroup/a/b/memory.max", "max\n");
+        assert_eq!(read_free_bytes(&files()), Fact::Known(1_500_000));
+        write("sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 100000\n");
+        assert_eq!(read_free_bytes(&files()), Fact::Known(1_600_000));
+        std::fs::remove_dir_all(root).unwrap();
+    }
+}

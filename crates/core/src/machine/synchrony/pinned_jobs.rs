@@ -1,0 +1,169 @@
+//! Jobs on CPUs of their own, waited for no longer than a deadline.
+//!
+//! A thread that is pinned to a CPU which something of higher priority keeps busy never runs, so that joining
+//! it would hang. These threads are not joined: each sends its result, and one that has not by the deadline
+//! is let go to any CPU of the caller's, where it ends by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+/// A job that ends by itself soon after its limit has passed.
+pub(super) type PinnedJob<T> = Box<dyn FnOnce(&JobLimit) -> T + Send>;
+
+/// Until when jobs may work.
+#[derive(Debug)]
+pub(super) struct JobLimit {
+    until: Instant,
+    /// One of them can't work, so the others need not.
+    called_off: AtomicBool,
+}
+
+impl JobLimit {
+    /// Whether it is time to end.
+    pub(super) fn has_passed(&self) -> bool {
+        self.called_off.load(Ordering::Relaxed) || Instant::now() >= self.until
+    }
+}
+
+/// How long results may arrive after the deadline, and how long a thread that was let go may take to end.
+const DEADLINE_GRACE: Duration = Duration::from_millis(10);
+
+/// What a thread reports before it has a result.
+#[derive(Default)]
+struct ThreadSeat {
+    /// The thread's number; 0 before it has started.
+    thread: AtomicI32,
+    /// It runs on its CPU.
+    arrived: AtomicBool,
+}
+
+/// Runs the jobs at the same time, each on its CPU, and returns their results in their order. The caller's own
+/// affinity stays as it is.
+pub(super) fn run_on_cpus<T: Send + 'static>(jobs: Vec<(u32, PinnedJob<T>)>, until: Instant) -> Result<Vec<T>, String> {
+    let cpus: Vec<u32> = jobs.iter().map(|(cpu, _)| *cpu).collect();
+    if let Some(cpu) = cpus.iter().find(|&&cpu| cpu as usize >= CpuSet::MAX_CPU) {
+        return Err(format!("CPU {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU));
+    }
+    let seats: Vec<Arc<ThreadSeat>> = cpus.iter().map(|_| Arc::default()).collect();
+    let limit = Arc::new(JobLimit { until, called_off: AtomicBool::new(false) });
+    let (sender, receiver) = channel();
+    for (index, (cpu, job)) in jobs.into_iter().enumerate() {
+        let (seat, theirs, sender) = (seats[index].clone(), limit.clone(), sender.clone());
+        let send = move || {
+            let result = run_job(cpu, job, &seat, &theirs);
+            theirs.called_off.fetch_or(result.is_err(), Ordering::Relaxed);
+            // The caller may have given up.
+            let _ = sender.send((index, result));
+        };
+        std::thread::Builder::new().spawn(send).map_err(|error| {
+            limit.called_off.store(true, Ordering::Relaxed);
+            format!("no thread could be started: {error}")
+        })?;
+    }
+    drop(sender);
+    let mut results: Vec<Option<Result<T, String>>> = cpus.iter().map(|_| None).collect();
+    if collect_results(&receiver, &mut results, until + DEADLINE_GRACE).is_err() {
+        let late = |index: &usize| results[*index].is_none();
+        let late: Vec<usize> = (0..cpus.len()).filter(late).collect();
+        late.iter().for_each(|&index| release_thread(&seats[index]));
+        let why = explain_lateness(&late, &cpus, &seats);
+        // They see their deadlines now; if not, they hold nothing of the caller's.
+        let _ = collect_results(&receiver, &mut results, Instant::now() + DEADLINE_GRACE);
+        return Err(why);
+    }
+    results.into_iter().flatten().collect()
+}
+
+fn run_job<T>(cpu: u32, job: PinnedJob<T>, seat: &ThreadSeat, limit: &JobLimit) -> Result<T, String> {
+    seat.thread.store(gettid().as_raw_nonzero().get(), Ordering::Release);
+    let mut set = CpuSet::new();
+    set.set(cpu as usize);
+    sched_setaffinity(None, &set).map_err(|error| format!("this process may not run on CPU {cpu}: {error}"))?;
+    seat.arrived.store(true, Ordering::Release);
+    let result = job(limit);
+    // A CPU that goes offline, or leaves the container's set, loses its threads to others.
+    let stayed = sched_getcpu() == cpu as usize;
+    if stayed { Ok(result) } else { Err(format!("CPU {cpu} was taken from this process")) }
+}
+
+/// Waits until every result is there.
+fn collect_results<T>(
+    receiver: &Receiver<(usize, Result<T, String>)>,
+    results: &mut [Option<Result<T, String>>],
+    until: Instant,
+) -> Result<(), RecvTimeoutError> {
+    while results.iter().any(Option::is_none) {
+        let left = until.saturating_duration_since(Instant::now());
+        let (index, result) = receiver.recv_timeout(left)?;
+        results[index] = Some(result);
+    }
+    Ok(())
+}
+
+/// Lets a thread run wherever the caller may, for it has not ended yet.
+fn release_thread(seat: &ThreadSeat) {
+    let thread = rustix::thread::Pid::from_raw(seat.thread.load(Ordering::Acquire));
+    if let (Some(thread), Ok(set)) = (thread, sched_getaffinity(None)) {
+        // Fails where it has ended in the meantime, which is as well.
+        let _ = sched_setaffinity(Some(thread), &set);
+    }
+}
+
+fn explain_lateness(late: &[usize], cpus: &[u32], seats: &[Arc<ThreadSeat>]) -> String {
+    let starved = late.iter().find(|&&index| !seats[index].arrived.load(Ordering::Acquire));
+    match starved.or(late.first()) {
+        Some(&index) if starved.is_some() => {
+            format!("a thread for CPU {} did not get to run there in time", cpus[index])
+        }
+        Some(&index) => format!("the thread on CPU {} did not end in time", cpus[index]),
+        None => "a thread was lost".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::topology::read_allowed_cpus;
+
+    fn cpu() -> u32 {
+        read_allowed_cpus().known().unwrap()[0]
+    }
+
+    #[test]
+    fn results_come_in_the_order_of_the_jobs_and_the_caller_stays_free() {
+        let before = sched_getaffinity(None).unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        let job =
+            |number: u32| -> (u32, PinnedJob<(u32, usize)>) { (cpu(), Box::new(move |_| (number, sched_getcpu()))) };
+        let found = run_on_cpus(vec![job(1), job(2)], until).unwrap();
+        assert_eq!(found, [(1, cpu() as usize), (2, cpu() as usize)]);
+        assert!(before == sched_getaffinity(None).unwrap());
+    }
+
+    #[test]
+    fn what_does_not_end_is_not_waited_for() {
+        let endless: PinnedJob<()> = Box::new(|_| std::thread::sleep(Duration::from_secs(3)));
+        let started = Instant::now();
+        let why = run_on_cpus(vec![(cpu(), endless)], started + Duration::from_millis(1)).unwrap_err();
+        // On a busy CPU it does not even begin.
+        assert!(why.contains("in time"), "{why}");
+        assert!(started.elapsed() < Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_cpu_that_may_not_be_used_is_a_reason() {
+        let until = Instant::now() + Duration::from_secs(5);
+        let job = |cpu: u32| -> (u32, PinnedJob<()>) { (cpu, Box::new(|_| ())) };
+        assert!(run_on_cpus(vec![job(1_000_000)], until).is_err());
+        assert!(run_on_cpus(vec![job(1023)], until).unwrap_err().contains("1023"));
+        // Who waits for one that can't come is called off.
+        let waiting: PinnedJob<()> = Box::new(|limit| while !limit.has_passed() {});
+        let long = Instant::now() + Duration::from_secs(60);
+        assert!(run_on_cpus(vec![(cpu(), waiting), job(1023)], long).unwrap_err().contains("1023"));
+        assert!(Instant::now() < long);
+    }
+}

@@ -1,0 +1,119 @@
+//! What a claim is, and what several of them share.
+
+use super::fault_claims::CR0_METHOD;
+use crate::contamination::ContaminationFault;
+use cyclescope_code::clock::{ClockSide, ClockStep};
+
+/// A document that claims something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClaimDocument {
+    /// Intel's.
+    Paper,
+    /// The notes on RDTSC(P).
+    Notes,
+}
+
+impl ClaimDocument {
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            ClaimDocument::Paper => "Intel 324264-001",
+            ClaimDocument::Notes => "Notes on using rdtsc(p)",
+        }
+    }
+}
+
+/// How a claim is tested. Methods are named as in [`cyclescope_code::clock::ALL_CLOCKS`].
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ClaimTest {
+    /// None of these faults happens.
+    Excludes { method: &'static str, faults: &'static [ContaminationFault] },
+    /// This fault may happen: it is seen.
+    LetsIn { method: &'static str, fault: ContaminationFault },
+    /// Stores are not drained when the end is read.
+    LeavesStores { method: &'static str },
+    /// Two methods differ by less than a step.
+    Alike { one: &'static str, other: &'static str },
+    /// The paper's CR0 method needs nothing after its second reading.
+    NothingBehind,
+    /// A step takes time of the pair, or takes none.
+    Takes { method: &'static str, side: ClockSide, step: ClockStep, time: bool },
+    /// The parts of a pair are all that it takes.
+    AddsUp { method: &'static str },
+    /// The first pair takes less than the second.
+    Cheaper { one: &'static str, other: &'static str },
+    /// One reading varies by more than counting in steps makes, or does not.
+    Noisy { method: &'static str, noisy: bool },
+    /// The least reading is the same in all ensembles, or is not.
+    ConstantMinimum { method: &'static str, constant: bool },
+    /// The variance is the same in all ensembles, or is not.
+    ConstantVariance { method: &'static str, constant: bool },
+    /// The least reading never falls as the paper's loop grows.
+    Monotone { method: &'static str },
+    /// The least reading moves with this number of iterations at most.
+    Resolves { method: &'static str, most: f64 },
+    /// Means of many readings tell less than a step.
+    FinerByMany,
+    /// Readings of RDTSCP are multiples of a step.
+    Multiples,
+    /// Of the same one at any core clock.
+    StepIsSteady,
+    /// LFENCE waits for the instructions before it.
+    LfenceWaits,
+    /// The core clock is not that of the TSC.
+    Asynchronous,
+}
+
+impl ClaimTest {
+    /// Whether it goes by this fault of a method.
+    pub(super) fn asks_about(&self, name: &str, fault: ContaminationFault) -> bool {
+        match *self {
+            ClaimTest::Excludes { method, faults } => method == name && faults.contains(&fault),
+            ClaimTest::LetsIn { method, fault: asked } => method == name && asked == fault,
+            ClaimTest::LeavesStores { method } => method == name && fault == ContaminationFault::StoresNotDrained,
+            ClaimTest::Alike { one, other } => [one, other].contains(&name) && FAULTS_BUT_STORES.contains(&fault),
+            ClaimTest::NothingBehind => name == CR0_METHOD && fault == ContaminationFault::FollowingInTheWay,
+            _ => false,
+        }
+    }
+}
+
+/// A claim.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClaimEntry {
+    pub(super) id: &'static str,
+    pub(super) document: ClaimDocument,
+    /// A section, or the paragraph's subject.
+    pub(super) section: &'static str,
+    /// What the document says.
+    pub(super) quote: &'static str,
+    /// What is tested.
+    pub(super) text: &'static str,
+    /// Whether the document does not say so itself.
+    pub(super) ours: bool,
+    pub(super) criterion: &'static str,
+    pub(super) test: ClaimTest,
+}
+
+pub(super) const FIRST_METHOD: &str = "cpuid-rdtsc";
+pub(super) const IMPROVED_METHOD: &str = "cpuid-rdtsc-rdtscp-cpuid";
+
+pub(super) const FAULTS_BEFORE_READING: &[ContaminationFault] =
+    &[ContaminationFault::LeadingUnfinished, ContaminationFault::BodyUnfinished];
+pub(super) const FAULTS_AROUND_START: &[ContaminationFault] =
+    &[ContaminationFault::LeadingUnfinished, ContaminationFault::BodyStartedEarly];
+/// All but what becomes of stores, which is a claim of its own.
+pub(super) const FAULTS_BUT_STORES: &[ContaminationFault] = &[
+    ContaminationFault::LeadingUnfinished,
+    ContaminationFault::BodyStartedEarly,
+    ContaminationFault::BodyUnfinished,
+    ContaminationFault::FollowingInTheWay,
+];
+
+pub(super) const EXCLUDES_CRITERION: &str =
+    "holds: every interval is within half a step of the TSC; does not: one is surely seen";
+pub(super) const LETS_IN_CRITERION: &str = "holds: it is surely seen";
+pub(super) const TAKES_CRITERION: &str = "holds: more than half a step of the TSC; does not: less";
+pub(super) const CONSTANT_CRITERION: &str =
+    "constant: the interval is below half a step; else the paper's 100 000 readings decide";
+pub(super) const EVEN_VARIANCE_CRITERION: &str = "constant: less than a quarter of a squared step, beyond chance; readings 4 steps or more above the least around them are \
+     dropped, as interrupts make them; not told where fewer than 6 of 10 remain";

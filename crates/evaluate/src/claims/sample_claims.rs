@@ -1,0 +1,169 @@
+//! Claims about empty pairs, by their samples, and about resolution, by staircases.
+
+use super::claim_judgement::{ClaimEvidence, ClaimFigure, ClaimJudgement, ClaimResult, is_below};
+use crate::chance_variance::chance_variance;
+use crate::criteria::variance_in_steps;
+use crate::ensemble_reader::SamplingSize;
+use crate::resolution::{CONFIDENCE, StaircaseBody};
+use crate::sampled_method::SampledMethod;
+use crate::trimmed_ensemble::{TrimmedEnsemble, TrimmedSummary};
+use cyclescope_core::statistics::{Interval, mean, t_interval};
+use cyclescope_core::unit::Unit;
+
+/// The most that counting in steps makes of the variance of one reading, in steps².
+const COUNTING_VARIANCE: f64 = 0.25;
+/// From which variance on a reading is noisy, in steps²: twice that.
+const NOISY_VARIANCE: f64 = 2.0 * COUNTING_VARIANCE;
+
+/// The readings that a method's variance is judged by: those within some steps of the least around them, without ensembles
+/// beside a busy sibling. Interrupts and a sibling's work make the variance of all readings, and no user program can keep them
+/// out.
+struct JudgedReadings<'a> {
+    method: &'a SampledMethod<'static>,
+    summary: &'a TrimmedSummary,
+    ensembles: Vec<&'a TrimmedEnsemble>,
+}
+
+impl<'a> JudgedReadings<'a> {
+    fn from_method(method: &'a SampledMethod<'static>) -> Result<JudgedReadings<'a>, &'static str> {
+        let summary = method.trimmed.as_ref().ok_or(TOO_FEW_ENSEMBLES)?;
+        Ok(JudgedReadings { method, summary, ensembles: method.used_ensembles() })
+    }
+
+    /// The variance of each ensemble, in steps².
+    fn variances(&self) -> Vec<f64> {
+        self.ensembles.iter().map(|ensemble| variance_in_steps(ensemble.variance, self.method.tested.step)).collect()
+    }
+
+    /// What chance makes of the variance of these variances, in steps⁴.
+    fn chance_variance_in_steps(&self) -> f64 {
+        let count = self.ensembles.len().max(1) as u64;
+        let kept = self.ensembles.iter().map(|ensemble| ensemble.kept).sum::<u64>() / count;
+        let moments = self.ensembles.iter().map(|ensemble| ensemble.moments);
+        let raw = chance_variance(moments, u32::try_from(kept).unwrap_or(u32::MAX)).unwrap_or(0.0);
+        variance_in_steps(variance_in_steps(raw, self.method.tested.step), self.method.tested.step)
+    }
+
+    /// What they say, where enough of the readings are left to say it.
+    fn judge_figure(&self, holds: Option<bool>, figure: ClaimFigure) -> ClaimJudgement {
+        let dropped = ClaimFigure::new_exact("share of readings dropped", self.summary.dropped_share, Unit::Share);
+        let enough = self.summary.keeps_enough() && !self.summary.mostly_shared;
+        let judged = ClaimJudgement::from_figures(holds.filter(|_| enough), vec![figure, dropped]);
+        match enough {
+            true => judged,
+            false if self.summary.mostly_shared => judged.with_remark("most ensembles ran beside a busy sibling"),
+            false => {
+                judged.with_remark("so few remain in one ensemble of ten or more that they need not be the method's")
+            }
+        }
+    }
+}
+
+/// The standard deviation of some figures beyond this variance, with its interval; none of fewer than two.
+fn spread_beyond_chance(values: &[f64], chance: f64) -> Option<Interval> {
+    let middle = mean(values);
+    let squares: Vec<f64> = values.iter().map(|value| (value - middle).powi(2)).collect();
+    let Interval { value, low, high } = t_interval(&squares, CONFIDENCE)?;
+    let root = |square: f64| (square - chance).max(0.0).sqrt();
+    Some(Interval { value: root(value), low: root(low), high: root(high) })
+}
+
+const TOO_FEW_ENSEMBLES: &str = "too few ensembles were taken";
+
+/// Whether the readings of a method's empty pairs vary by more than counting in steps makes of them.
+pub(super) fn judge_noise(seen: &ClaimEvidence, name: &str, noisy: bool) -> ClaimResult {
+    let method = seen.require_samples(name)?;
+    let kept = JudgedReadings::from_method(method)?;
+    let variance = t_interval(&kept.variances(), CONFIDENCE).ok_or(TOO_FEW_ENSEMBLES)?;
+    let holds = is_below(&variance, NOISY_VARIANCE).map(|quiet| quiet != noisy);
+    let judged = kept.judge_figure(holds, ClaimFigure::new("variance of one reading", variance, Unit::SquaredSteps));
+    Ok(match seen.cpuid_exit_cost() {
+        Some(cost) if method.tested.clock.executes_cpuid() => {
+            judged.with_remark(&format!("CPUID leaves the guest here ({cost:.0} ticks), which takes a part in that"))
+        }
+        _ => judged,
+    })
+}
+
+/// Whether the variance is the same in all ensembles of a method, but for what chance makes of it.
+pub(super) fn judge_constant_variance(seen: &ClaimEvidence, name: &str, constant: bool) -> ClaimResult {
+    let kept = JudgedReadings::from_method(seen.require_samples(name)?)?;
+    let spread = spread_beyond_chance(&kept.variances(), kept.chance_variance_in_steps()).ok_or(TOO_FEW_ENSEMBLES)?;
+    let holds = is_below(&spread, COUNTING_VARIANCE).map(|alike| alike == constant);
+    let what = "standard deviation of the variances, beyond chance";
+    Ok(kept.judge_figure(holds, ClaimFigure::new(what, spread, Unit::SquaredSteps)))
+}
+
+/// Whether the least reading is the same in all ensembles of a method.
+pub(super) fn judge_constant_minimum(seen: &ClaimEvidence, name: &str, constant: bool) -> ClaimResult {
+    let method = seen.require_samples(name)?;
+    let minima = method.sampled.ensembles.iter().filter_map(|ensemble| ensemble.minimum);
+    let minima: Vec<f64> = minima.map(|minimum| minimum as f64 / method.tested.step).collect();
+    let spread = spread_beyond_chance(&minima, 0.0).ok_or(TOO_FEW_ENSEMBLES)?;
+    let alike = is_below(&spread, NOISY_VARIANCE);
+    let figure = ClaimFigure::new("standard deviation of the minima", spread, Unit::Steps);
+    let judged = ClaimJudgement::from_figures(alike.map(|alike| alike == constant), vec![figure]);
+    let samples = method.sampled.shape.size.samples;
+    // Fewer readings have other minima by chance; that they have the same ones is no chance.
+    if samples < SamplingSize::PAPER.samples && alike != Some(true) {
+        let remark = format!(
+            "{samples} readings in an ensemble, where the paper has {}: so few differ by chance; --budget SECONDS takes more",
+            SamplingSize::PAPER.samples
+        );
+        return Ok(ClaimJudgement { holds: None, ..judged.with_remark(&remark) });
+    }
+    Ok(judged)
+}
+
+/// Whether the least reading never falls as the paper's loop grows. With fewer readings than the paper's it may by
+/// chance.
+pub(super) fn judge_monotone(seen: &ClaimEvidence, name: &str) -> ClaimResult {
+    let found = seen.find_method(name)?;
+    let stairs = found.resolution.staircase(StaircaseBody::Iterations).ok_or("no staircase was measured")?;
+    let (falls, lengths) = (stairs.totals.spurious_minima, stairs.points.len());
+    let what = format!("minima that fall, of {lengths} lengths of {} readings", stairs.readings);
+    let judged =
+        ClaimJudgement::from_figures(Some(falls == 0), vec![ClaimFigure::new_exact(what, falls as f64, Unit::Count)]);
+    let paper = SamplingSize::PAPER.samples;
+    if stairs.readings < paper as usize {
+        let remark = format!("the paper has {paper} of each: --resolution-samples {paper}");
+        return Ok(ClaimJudgement { holds: None, ..judged.with_remark(&remark) });
+    }
+    Ok(judged)
+}
+
+/// Whether the paper's loop grows by this number of iterations at most until its least reading moves: by a step of the
+/// clock, at what an iteration takes. It takes the same with each method, so the surest slope counts.
+pub(super) fn judge_resolution(seen: &ClaimEvidence, name: &str, most: f64) -> ClaimResult {
+    let step = seen.require_step(name)?;
+    let slopes = seen.methods.iter().filter_map(|found| {
+        let slope = found.resolution.staircase(StaircaseBody::Iterations)?.slope?;
+        (slope.low > 0.0).then_some(slope)
+    });
+    let slope = slopes.min_by(|one, other| one.half_width().total_cmp(&other.half_width()));
+    let slope = slope.ok_or("no method told what an iteration takes")?;
+    let iterations = Interval { value: step / slope.value, low: step / slope.high, high: step / slope.low };
+    let figures = vec![
+        ClaimFigure::new("an iteration", slope, Unit::CoreCycles),
+        ClaimFigure::new("iterations a step", iterations, Unit::Count),
+    ];
+    Ok(ClaimJudgement::from_figures(is_below(&iterations, most), figures))
+}
+
+/// Whether means of many readings tell differences below half a step of the clock.
+pub(super) fn judge_finer_by_many(seen: &ClaimEvidence) -> ClaimResult {
+    let best = seen.methods.iter().filter_map(|found| {
+        let step = seen.require_step(found.candidate.clock.name).ok()?;
+        let rungs = found.resolution.by_samples.first()?.rungs.iter();
+        let best = rungs.min_by(|one, other| one.interleaved.total_cmp(&other.interleaved))?;
+        Some((found.candidate.clock.name, step, *best))
+    });
+    let best = best.min_by(|(.., one), (.., other)| one.interleaved.total_cmp(&other.interleaved));
+    let (name, step, rung) = best.ok_or("no method had readings enough")?;
+    let one = ClaimFigure::new_exact("a step", step, Unit::CoreCycles);
+    let what = format!("least difference told at 95 % by {} readings with {name}", rung.readings);
+    let many = ClaimFigure::new_exact(what, rung.interleaved, Unit::CoreCycles);
+    // A step of a core cycle or two leaves nothing to see through.
+    let holds = (step > 2.0).then_some(rung.interleaved < step / 2.0);
+    Ok(ClaimJudgement::from_figures(holds, vec![one, many]))
+}

@@ -1,0 +1,74 @@
+//! Claims about the TSC itself, by what was found about the machine.
+
+use super::claim_judgement::{ClaimEvidence, ClaimFigure, ClaimJudgement, ClaimResult};
+use cyclescope_core::machine::tsc_read::TscRead;
+use cyclescope_core::machine::tsc_study::TscStudy;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+
+/// The share of readings that must lie on multiples of the step.
+const NEARLY_ALL: f64 = 0.99;
+/// By how much the core clock differs from the TSC at least, as a share, to be called another one.
+const OTHER_CLOCK_SHARE: f64 = 0.01;
+
+fn require_tsc_study<'a>(seen: &ClaimEvidence<'a>) -> Result<&'a TscStudy, String> {
+    let tsc = &seen.facts.tsc;
+    tsc.known().ok_or_else(|| tsc.why().unwrap_or_default().to_string())
+}
+
+/// Whether differences of RDTSCP readings are multiples of one number larger than 1.
+pub(super) fn judge_multiples(seen: &ClaimEvidence) -> ClaimResult {
+    let step = require_tsc_study(seen)?.find_step(TscRead::Rdtscp).ok_or("the step of RDTSCP is not known")?;
+    let figures = vec![
+        ClaimFigure::new_exact("step", step.ticks, Unit::TscTicks),
+        ClaimFigure::new_exact("share of differences that are multiples", step.on_lattice, Unit::Share),
+    ];
+    Ok(ClaimJudgement::from_figures(Some(step.ticks > 1.0 && step.on_lattice >= NEARLY_ALL), figures))
+}
+
+/// Whether the step stays the same when the core clock changes.
+pub(super) fn judge_steady_step(seen: &ClaimEvidence) -> ClaimResult {
+    let series = &seen.facts.series;
+    let series = series.known().ok_or_else(|| series.why().unwrap_or_default().to_string())?;
+    let steady = series.step.known().ok_or_else(|| series.step.why().unwrap_or_default().to_string())?;
+    let mut figures = vec![
+        ClaimFigure::new_exact("the core clock moved by", steady.moved, Unit::Share),
+        ClaimFigure::new_exact("step", steady.ticks, Unit::TscTicks),
+    ];
+    figures.extend(["slow", "fast"].iter().zip(steady.on_lattice).map(|(clock, share)| {
+        ClaimFigure::new_exact(format!("multiples of it at the {clock} clock"), share, Unit::Share)
+    }));
+    Ok(ClaimJudgement::from_figures(Some(steady.steady), figures))
+}
+
+/// Whether LFENCE waits for all instructions before it.
+pub(super) fn judge_lfence(seen: &ClaimEvidence) -> ClaimResult {
+    let lfence = require_tsc_study(seen)?.traps.lfence;
+    let figures = vec![
+        ClaimFigure::new_exact("a chain of multiplications", lfence.chain, Unit::TscTicks),
+        ClaimFigure::new_exact("in front of LFENCE, RDTSC", lfence.fenced, Unit::TscTicks),
+        ClaimFigure::new_exact("in front of RDTSC", lfence.bare, Unit::TscTicks),
+    ];
+    Ok(ClaimJudgement::from_figures(Some(lfence.waits), figures))
+}
+
+/// Whether the core clock and the TSC run at different rates.
+pub(super) fn judge_asynchrony(seen: &ClaimEvidence) -> ClaimResult {
+    let series = &seen.facts.series;
+    let series = series.known().ok_or_else(|| series.why().unwrap_or_default().to_string())?;
+    if series.unit != Unit::TscTicks {
+        return Err("no method here reads the TSC".to_string());
+    }
+    let [low, value, high] = series.raw_per_cycle;
+    let ratio = Interval { value, low, high };
+    let figures = vec![
+        ClaimFigure::new("TSC ticks in a core cycle, least to most", ratio, Unit::Ratio),
+        ClaimFigure::new_exact("the least change that its looks tell", series.least_change, Unit::Share),
+    ];
+    // Least and most grow apart with the number of looks; a change is one that the series tells from their noise.
+    let holds = match (value - 1.0).abs() > series.least_change || series.has_changed() {
+        true => Some(true),
+        false => (series.least_change <= OTHER_CLOCK_SHARE).then_some(false),
+    };
+    Ok(ClaimJudgement::from_figures(holds, figures))
+}

@@ -1,0 +1,169 @@
+//! What must be known of the machine before its timing methods are evaluated.
+//!
+//! Its experiments run in this process and on several CPUs, so that a replay can't make them again: what they find is
+//! one answer of the machine.
+
+use super::executor_set::ExecutorHost;
+use crate::contamination::STAND_IN;
+use crate::plan::EvaluatePlan;
+use crate::timing_facts::TimingFacts;
+use crate::{MethodCandidate, TestedClock};
+use cyclescope_code::clock::Clock;
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::core_study::CoreStudy;
+use cyclescope_core::machine::fact::Fact;
+use cyclescope_core::machine::synchrony::{self, TscSynchrony};
+use cyclescope_core::machine::tsc_study::TscStudy;
+use cyclescope_core::unit::Unit;
+use cyclescope_doctor::{ClockWatch, Diagnosis, ExaminationInputs, WatchFacts, clock_step, examine, watch_core_clock};
+use cyclescope_exec::Executor;
+use cyclescope_measure::result::caveat::Caveat;
+use serde::{Deserialize, Serialize};
+
+/// What is known of the core.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct CoreParameters {
+    /// See [`TestedClock::imul_latency`].
+    pub(super) imul_latency: f64,
+    /// See [`TestedClock::width`].
+    pub(super) width: Option<f64>,
+    /// See [`TestedClock::emulated`].
+    pub(super) emulated: bool,
+}
+
+/// The latency of `imul r64, r64` on most cores, for one of which neither data nor experiment tell it.
+const USUAL_IMUL_LATENCY: u32 = 3;
+
+impl CoreParameters {
+    /// By data where there are some, else by experiment.
+    pub(super) fn from_machine(machine: &Machine, study: Option<&CoreStudy>) -> CoreParameters {
+        let found = study.and_then(|study| study.imul_used);
+        let latency = machine.cpu.imul_latency().or(found).unwrap_or(USUAL_IMUL_LATENCY);
+        let adders = machine.cpu.microarchitecture.known().and_then(|core| core.adders());
+        CoreParameters {
+            imul_latency: f64::from(latency),
+            width: adders.map(cyclescope_measure::ruler::sentinel_width),
+            emulated: machine.is_emulated(),
+        }
+    }
+
+    /// A method on it.
+    pub(super) fn tested_clock(&self, candidate: MethodCandidate, ruled: RulerChoice) -> TestedClock<'static> {
+        let MethodCandidate { clock, executor } = candidate;
+        let RulerChoice { ruler, step } = ruled;
+        let CoreParameters { imul_latency, width, emulated } = *self;
+        TestedClock { clock, executor, ruler, step, imul_latency, width, emulated }
+    }
+}
+
+/// What the readings of a method are compared with.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct RulerChoice {
+    /// See [`TestedClock::ruler`].
+    #[serde(with = "cyclescope_code::clock::by_name")]
+    ruler: &'static Clock,
+    /// See [`TestedClock::step`].
+    step: f64,
+}
+
+impl RulerChoice {
+    /// Of a method on a machine whose default method is known, where it has one.
+    pub(super) fn for_clock(clock: &'static Clock, default: Option<&'static Clock>, known: WatchFacts) -> RulerChoice {
+        let ruler = default.filter(|_| clock.counts == Unit::TscTicks).unwrap_or(clock);
+        RulerChoice { ruler, step: clock_step(clock, known.tsc, known.study) }
+    }
+}
+
+/// What the course goes by.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct EvaluationBasis {
+    pub(super) facts: TimingFacts,
+    pub(super) core: CoreParameters,
+    /// Of each candidate.
+    ruled: Vec<RulerChoice>,
+    /// Of [`STAND_IN`], where it is needed and can run.
+    stand_in: Option<RulerChoice>,
+}
+
+/// Seeds of the experiments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExperimentSeeds {
+    pub(super) examination: u64,
+    pub(super) watch: u64,
+}
+
+impl EvaluationBasis {
+    /// Makes the experiments, with an executor on the target CPU.
+    pub(super) fn measure(
+        host: &ExecutorHost,
+        executor: &mut dyn Executor,
+        plan: &EvaluatePlan,
+        seeds: ExperimentSeeds,
+    ) -> EvaluationBasis {
+        let (machine, capabilities) = (&executor.machine().clone(), &executor.capabilities().clone());
+        let means = ExaminationInputs {
+            executor: Ok(&mut *executor),
+            capabilities,
+            others: &|cpu| host.open_on_cpu(cpu),
+            clock: None,
+            effort: plan.times.facts,
+            seed: seeds.examination,
+        };
+        let Diagnosis { tsc, phases, core, .. } = examine(machine, means);
+        let known = WatchFacts { tsc: &machine.tsc, study: tsc.known(), core: core.known() };
+        let default = capabilities.default_clock(machine);
+        let series = match &default {
+            _ if capabilities.is_emulated() => Fact::unknown(Caveat::emulated_machine().text),
+            Err(refused) => Fact::unknown(refused.why.clone()),
+            Ok(clock) => {
+                Fact::from(watch_core_clock(executor, &ClockWatch::new(clock, known, plan.times.watch, seeds.watch)))
+            }
+        };
+        let default = default.ok();
+        let ruled = |of: &MethodCandidate| RulerChoice::for_clock(of.clock, default, known);
+        let can_stand_in = || capabilities.require_clock(&STAND_IN, machine).is_ok();
+        let stand_in = default.filter(|_| plan.needs_stand_in() && can_stand_in());
+        EvaluationBasis {
+            core: CoreParameters::from_machine(machine, core.known()),
+            ruled: plan.candidates.iter().map(ruled).collect(),
+            stand_in: stand_in.map(|ruler| RulerChoice { ruler, step: STAND_IN.reading_step(&machine.tsc) }),
+            facts: TimingFacts {
+                told: machine.tsc.clone(),
+                lfence: machine.features.lfence_order().clone(),
+                series,
+                synchrony: measure_synchrony(machine, known.study, plan),
+                emulated: capabilities.is_emulated(),
+                phases,
+                tsc,
+            },
+        }
+    }
+
+    /// Whether each number is one that a machine can have: evidence may be forged.
+    pub(super) fn is_sound(&self, plan: &EvaluatePlan) -> bool {
+        let plausible = |value: f64| value > 0.0 && value < 1e6;
+        let ruled = self.ruled.iter().chain(&self.stand_in);
+        self.ruled.len() == plan.candidates.len()
+            && ruled.into_iter().all(|ruled| plausible(ruled.step))
+            && plausible(self.core.imul_latency)
+            && self.core.width.is_none_or(plausible)
+    }
+
+    /// The methods under evaluation.
+    pub(super) fn tested_clocks(&self, plan: &EvaluatePlan) -> Vec<TestedClock<'static>> {
+        let candidates = plan.candidates.iter().zip(&self.ruled);
+        candidates.map(|(candidate, ruled)| self.core.tested_clock(*candidate, *ruled)).collect()
+    }
+
+    /// The replacement of a method that can't run here, on this executor.
+    pub(super) fn stand_in(&self, executor: &'static str) -> Option<TestedClock<'static>> {
+        let candidate = MethodCandidate { clock: &STAND_IN, executor };
+        self.stand_in.map(|ruled| self.core.tested_clock(candidate, ruled))
+    }
+}
+
+fn measure_synchrony(machine: &Machine, study: Option<&TscStudy>, plan: &EvaluatePlan) -> Fact<TscSynchrony> {
+    let reading = synchrony::choose_reading(machine);
+    let step = reading.known().and_then(|reading| study?.find_step(*reading)).map(|step| step.ticks);
+    synchrony::measure_synchrony(machine, step, plan.times.synchrony)
+}

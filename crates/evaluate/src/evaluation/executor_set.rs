@@ -1,0 +1,117 @@
+//! Who runs the programs of an evaluation.
+
+use crate::{MethodCandidate, TestedClock};
+use cyclescope_core::error::{Error, RunError, Unavailable};
+use cyclescope_core::machine::Machine;
+use cyclescope_exec::{DEFAULT_OFFER, Executor, ExecutorOffer, LockState, OpenError, OpenOptions, OpenResult};
+use cyclescope_measure::result::answers::MachineAnswers;
+
+/// Opens an executor of this name on a machine's target CPU.
+pub(crate) type OpenNamed = fn(&'static str, &Machine, &OpenOptions) -> OpenResult;
+
+/// What live answers come from.
+#[derive(Debug, Clone)]
+pub(crate) struct ExecutorHost {
+    /// The machine, with its target CPU.
+    pub machine: Machine,
+    /// How its executors are opened.
+    pub options: OpenOptions,
+    /// What opens them.
+    pub open: OpenNamed,
+}
+
+/// Opens an executor that is on offer.
+pub(crate) fn open_offered(name: &'static str, machine: &Machine, options: &OpenOptions) -> OpenResult {
+    let offer = ExecutorOffer::find_by_name(name).ok_or_else(|| Unavailable {
+        what: format!("executor {name}"),
+        why: "there is none of this name".to_string(),
+        remedy: String::new(),
+    })?;
+    (offer.open)(machine, options)
+}
+
+impl ExecutorHost {
+    fn open_executor(&self, asked: ExecutorRequest) -> OpenResult {
+        let options = OpenOptions { counter: asked.counter, ..self.options };
+        (self.open)(asked.name, &self.machine, &options)
+    }
+
+    /// The default executor on another CPU.
+    pub(super) fn open_on_cpu(&self, cpu: u32) -> Result<Box<dyn Executor>, RunError> {
+        let machine = Machine::detect_on(cpu).map_err(RunError::Unavailable)?;
+        (self.open)(DEFAULT_OFFER.name, &machine, &self.options).map_err(|error| match error {
+            OpenError::Unavailable(error) => RunError::Unavailable(error),
+            OpenError::Failed(error) => error,
+        })
+    }
+}
+
+/// An executor that the course needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ExecutorRequest {
+    name: &'static str,
+    /// Whether programs read a performance counter.
+    counter: bool,
+}
+
+/// The executors of an evaluation: the default one first, which the facts about the machine are found with.
+pub(super) struct ExecutorSet<'a> {
+    host: Option<&'a ExecutorHost>,
+    answers: &'a MachineAnswers,
+    opened: Vec<(ExecutorRequest, Box<dyn Executor>)>,
+}
+
+impl<'a> ExecutorSet<'a> {
+    /// Opens the default one, and each further one that candidates name.
+    pub(super) fn open(
+        host: Option<&'a ExecutorHost>,
+        answers: &'a MachineAnswers,
+        candidates: &[MethodCandidate],
+    ) -> Result<ExecutorSet<'a>, Error> {
+        let mut executors = ExecutorSet { host, answers, opened: Vec::new() };
+        for name in std::iter::once(DEFAULT_OFFER.name).chain(candidates.iter().map(|found| found.executor)) {
+            executors.open_or_reuse(ExecutorRequest { name, counter: false })?;
+        }
+        Ok(executors)
+    }
+
+    /// Their names, that of the default one first.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        let plain = self.opened.iter().filter(|(asked, _)| !asked.counter);
+        plain.map(|(asked, _)| asked.name).collect()
+    }
+
+    /// The default one.
+    pub(super) fn default_executor(&mut self) -> &mut dyn Executor {
+        &mut *self.opened[0].1
+    }
+
+    /// The one that a method needs. The default one reads performance counters only where that was asked for.
+    pub(super) fn for_clock(&mut self, tested: &TestedClock) -> Result<&mut dyn Executor, Error> {
+        let name = tested.executor;
+        let counter = name == DEFAULT_OFFER.name && tested.clock.reads_counter();
+        self.open_or_reuse(ExecutorRequest { name, counter })
+    }
+
+    fn open_or_reuse(&mut self, asked: ExecutorRequest) -> Result<&mut dyn Executor, Error> {
+        let known = self.opened.iter().position(|(opened, _)| *opened == asked);
+        let index = known.unwrap_or(self.opened.len());
+        if known.is_none() {
+            let executor = self.answers.open_executor(|| Ok(self.require_host()?.open_executor(asked)?))?;
+            self.opened.push((asked, executor));
+        }
+        Ok(&mut *self.opened[index].1)
+    }
+
+    /// Where live answers come from.
+    pub(super) fn require_host(&self) -> Result<&'a ExecutorHost, Error> {
+        let how = "a study of evidence has no machine to ask".to_string();
+        self.host.ok_or_else(|| RunError::Replay { how }.into())
+    }
+
+    /// How the lock of the CPU was found: by whichever did not have it to itself, else by the default one.
+    pub(super) fn lock_state(&self) -> Option<LockState> {
+        let states = || self.opened.iter().filter_map(|(_, executor)| executor.lock_state());
+        states().find(|state| **state != LockState::Taken).or_else(|| states().next()).cloned()
+    }
+}

@@ -1,0 +1,377 @@
+//! What the samples of a method say once interrupts, the core clock's frequency and a busy sibling are taken out.
+//!
+//! The paper's machine had frequency scaling and hyper-threading off and its program no interrupts. Elsewhere the
+//! literal criteria judge the machine, not the method: a pair that takes 100 core cycles is 77 ticks of a 2.3 GHz TSC
+//! at 3.0 GHz and 64 at 3.6, and one interrupt in a million samples makes the variance. So an ensemble is read in
+//! blocks short enough for one frequency. In each block, samples below the block's minimum and four steps are kept,
+//! and a ruler tells how many ticks a core cycle was.
+
+use super::TestedClock;
+use super::chance_variance::chance_variance;
+use super::ensemble::{DurationCount, INSANE_DURATION};
+use super::ergodic_verdict::ErgodicVerdict;
+use super::power_sums::PowerSums;
+use cyclescope_code::program::Program;
+use cyclescope_core::statistics::{mean, median, quantiles, quartile_deviation, value_range};
+use cyclescope_exec::{ProgramCall, Sample};
+use cyclescope_measure::ruler::{Gauge, RulerPrograms, UnsharedWidth, column, raw_duration, sentinel_loops};
+use cyclescope_measure::schedule;
+use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
+use serde::Serialize;
+
+/// Samples above a block's minimum by this number of steps of the clock are left out.
+pub(crate) const TRIM_STEPS: f64 = 4.0;
+/// Iterations of the ruler's loops at least, and for each unit of the clock's step: its two chains differ by 3 000 cycles
+/// and 300 steps or more. A loop's exit is foreseen for spells of many blocks and not foreseen for others, which moved a
+/// rate by 24 cycles of 600 with 20 iterations, and the overhead of every method by 4 % with it (Xeon, family 6, model
+/// 207).
+const LOOPS_LEAST: u64 = 100;
+const LOOPS_PER_STEP: f64 = 20.0;
+/// A block's rate is the median of this number of blocks around it: an interrupt in the ruler makes one rate wrong, and
+/// a frequency holds for milliseconds (measured: 0.5 ms at least).
+const RATE_BLOCKS: usize = 5;
+/// Shares of the samples that are asked for. Where nine ensembles of ten keep the larger one, what remains is the
+/// method; where nine of ten keep less than the smaller one, it says nothing; between them the answer would depend on the
+/// share.
+const KEPT_SHARES: [f64; 2] = [0.4, 0.6];
+/// The share of the ensembles that may keep less than most, and of those that may keep more.
+const FEW_ENSEMBLES_SHARE: f64 = 0.1;
+/// Ensembles that must be kept for it.
+const ENSEMBLES_LEAST: usize = 4;
+
+/// The ruler's calls at the end of each block.
+pub(crate) use column::BRIEF as RULERS;
+
+/// The programs of those calls.
+pub(crate) fn block_ruler_programs(tested: &TestedClock) -> [Program; RULERS] {
+    let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(tested.ruler);
+    [short, long, sentinel]
+}
+
+/// What turns raw units into steps and core cycles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct UnitScale {
+    /// The step of the clock in its raw units.
+    pub step: f64,
+    /// Latency of `imul r64, r64` in core cycles.
+    pub imul_latency: f64,
+}
+
+/// Those calls, of three places from `first` on, in the ensemble of this number.
+pub(crate) fn block_ruler_calls(step: f64, number: usize, first: usize) -> [ProgramCall; RULERS] {
+    let calls = schedule::ruler_calls(block_ruler_loops(step, number), sentinel_loops(step));
+    calls.map(|call| ProgramCall { place: first + call.place, ..call })
+}
+
+/// Iterations in the ensemble of this number: another number in each, within a quarter, for what a loop's exit costs
+/// depends on it.
+fn block_ruler_loops(step: f64, number: usize) -> u64 {
+    let most = LOOPS_LEAST.max((LOOPS_PER_STEP * step) as u64);
+    // Steps of an odd number visit all of the range, which is no multiple of it.
+    let spread = most / 4;
+    most - number as u64 * 7 % (spread + 1)
+}
+
+/// One block: sums over what was kept, and the ruler beside it.
+#[derive(Debug, Clone, Copy)]
+struct BlockSums {
+    kept: f64,
+    sum: f64,
+    /// Squared distances from the block's mean.
+    squares: f64,
+    /// Raw units a core cycle.
+    rate: f64,
+    /// Additions a cycle, as the width sentinel saw it.
+    width: f64,
+}
+
+/// The blocks of one ensemble under way.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EnsembleBlocks {
+    blocks: Vec<BlockSums>,
+    samples: u64,
+    powers: PowerSums,
+}
+
+impl EnsembleBlocks {
+    /// Adds a block of the ensemble of this number: its durations, and the ruler's calls.
+    pub(crate) fn add_block(
+        &mut self,
+        durations: &[DurationCount],
+        ruler: &[Sample],
+        scale: &UnitScale,
+        number: usize,
+    ) {
+        let least = durations.iter().map(|one| one.duration).min().unwrap_or(0);
+        let limit = least.saturating_add((TRIM_STEPS * scale.step) as u64);
+        // Distances from the minimum are small, so that integers hold the sums.
+        let (mut kept, mut sum, mut squares) = (0_u64, 0_u64, 0_u64);
+        for DurationCount { duration, count } in
+            durations.iter().filter(|one| one.duration < limit.min(INSANE_DURATION))
+        {
+            let above = duration - least;
+            kept += count;
+            sum += count * above;
+            squares += count * above * above;
+            self.powers.add_value(above as f64, *count as f64);
+        }
+        let (kept, sum, squares) = (kept as f64, sum as f64, squares as f64);
+        let gauge =
+            Gauge::brief_ruler(block_ruler_loops(scale.step, number), sentinel_loops(scale.step), scale.imul_latency);
+        let ruler = gauge.read(&ruler.iter().map(raw_duration).collect::<Vec<_>>());
+        self.samples += durations.iter().map(|one| one.count).sum::<u64>();
+        self.blocks.push(BlockSums {
+            kept,
+            sum: sum + kept * least as f64,
+            squares: squares - sum * sum / kept.max(1.0),
+            rate: ruler.rate,
+            width: ruler.width,
+        });
+    }
+
+    /// Ends the ensemble; `None` without a sane rate.
+    pub(crate) fn finish_ensemble(&mut self) -> Option<TrimmedEnsemble> {
+        let blocks = std::mem::take(&mut self.blocks);
+        let samples = std::mem::take(&mut self.samples);
+        let powers = std::mem::take(&mut self.powers);
+        let (mut kept, mut sum, mut squares, mut cycles) = (0.0, 0.0, 0.0, 0.0);
+        let (mut rates, mut widths) = (Vec::new(), Vec::new());
+        for (at, block) in blocks.iter().enumerate() {
+            let around = at.saturating_sub(RATE_BLOCKS / 2)..(at + RATE_BLOCKS / 2 + 1).min(blocks.len());
+            let rate = median(&mut blocks[around].iter().map(|block| block.rate).collect::<Vec<_>>());
+            if !(rate.is_finite() && rate > 0.0) {
+                continue;
+            }
+            kept += block.kept;
+            sum += block.sum;
+            squares += block.squares;
+            cycles += block.sum / rate;
+            rates.push(rate);
+            widths.push(block.width);
+        }
+        if rates.is_empty() || kept == 0.0 {
+            return None;
+        }
+        Some(TrimmedEnsemble {
+            samples,
+            kept: kept as u64,
+            overhead: cycles / kept,
+            raw: sum / kept,
+            // Each block has a mean of its own.
+            variance: squares / (kept - rates.len() as f64).max(1.0),
+            moments: powers.central_moments(),
+            rate: mean(&rates),
+            width: quantiles(&mut widths, [0.25])[0],
+        })
+    }
+}
+
+/// What remains of one ensemble.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TrimmedEnsemble {
+    /// Samples taken.
+    pub samples: u64,
+    /// Samples kept.
+    pub kept: u64,
+    /// Their mean in core cycles.
+    pub overhead: f64,
+    /// Their mean in raw units of the clock.
+    pub raw: f64,
+    /// Their variance within blocks, in raw units².
+    pub variance: f64,
+    /// Second and fourth moment about their mean of how far the samples lie above the minimum of their block, in raw
+    /// units² and ⁴: what the method makes of itself, for a frequency moves a block as a whole.
+    pub moments: [f64; 2],
+    /// Raw units a core cycle, the mean over blocks.
+    pub rate: f64,
+    /// Additions a core cycle in three quarters of the blocks at least.
+    pub width: f64,
+}
+
+/// The trimmed samples of all ensembles.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TrimmedSummary {
+    /// The verdict: see [`TrimmedSummary::from_ensembles`].
+    pub ergodic: ErgodicVerdict,
+    /// Median over the ensembles' mean samples, in core cycles.
+    pub overhead: f64,
+    /// By how much these differ, as a standard deviation in core cycles, from the middle half of the ensembles.
+    pub overhead_spread: f64,
+    /// Median over the ensembles' variances, in raw units².
+    pub variance: f64,
+    /// By how much these differ, in raw units², beyond what this number of samples makes by chance.
+    pub variance_spread: f64,
+    /// The step of the clock in core cycles.
+    pub step_cycles: f64,
+    /// The share of the samples that was left out, in the ensembles that were used.
+    pub dropped_share: f64,
+    /// The share of its samples that an ensemble kept: nine ensembles of ten keep more than the first, and nine of ten
+    /// less than the second.
+    pub kept_shares: [f64; 2],
+    /// The share of the ensembles that differ from the median by a step or more.
+    pub outlying_share: f64,
+    /// Ensembles beside a busy sibling. They were left out, unless they were most.
+    pub shared: usize,
+    /// Whether they were most, so that all were used.
+    pub mostly_shared: bool,
+    /// Lowest and highest rate of an ensemble: raw units of the clock a core cycle.
+    pub rates: [f64; 2],
+}
+
+/// Median, and standard deviation from the middle half: a few ensembles that something disturbed move neither.
+fn median_and_spread(mut values: Vec<f64>) -> (f64, f64) {
+    (median(&mut values), quartile_deviation(&mut values))
+}
+
+/// The width of a core of its own, as these ensembles saw it.
+pub(crate) fn find_quiet(ensembles: &[TrimmedEnsemble]) -> UnsharedWidth {
+    UnsharedWidth::from_widths(ensembles.iter().map(|ensemble| (ensemble.width, WIDTH_ERROR)), None)
+}
+
+/// The standard error of an ensemble's width, as a share of it: a quiet core's blocks lie within 5 % (Xeon, family 6,
+/// model 207), and one of them decides.
+const WIDTH_ERROR: f64 = 0.025;
+
+/// The verdict on a method whose ensembles kept these shares ([`TrimmedSummary::kept_shares`]), and were constant or not.
+fn judge_constancy([low, high]: [f64; 2], constant: bool) -> ErgodicVerdict {
+    let [least, enough] = KEPT_SHARES;
+    if high < least {
+        ErgodicVerdict::No
+    } else if low < enough {
+        ErgodicVerdict::DependsOnShare
+    } else {
+        ErgodicVerdict::from(constant)
+    }
+}
+
+/// All ensembles count where most ran beside a busy sibling: what remained would say nothing about this core as it is.
+const SHARED_ENSEMBLES_POLICY: SiblingPolicy = SiblingPolicy { least: 0, least_share: 0.5, ..SiblingPolicy::USUAL };
+
+/// The ensembles that count. `earlier` is as in [`TrimmedSummary::from_ensembles`].
+pub(crate) fn keep_unshared(ensembles: &[TrimmedEnsemble], earlier: UnsharedWidth) -> KeptReplicates<&TrimmedEnsemble> {
+    let quiet = find_quiet(ensembles).or_earlier(earlier);
+    SHARED_ENSEMBLES_POLICY.keep_unshared(ensembles.iter().collect(), quiet, |ensemble| (ensemble.width, WIDTH_ERROR))
+}
+
+impl TrimmedSummary {
+    /// Judges the ensembles of a method with this step, in raw units. It is ergodic when
+    ///
+    /// - the overhead in core cycles differs between ensembles by less than one step of the clock (as a standard
+    ///   deviation): the paper's "constant minimum", which was constant to its step of 4 ticks;
+    /// - the variance differs between ensembles by less than step²/4 (ditto), the most that rounding to steps makes;
+    /// - nine ensembles of ten keep six samples of ten and more.
+    ///
+    /// It is not where one of the first two is missed, or where nine ensembles of ten keep less than four samples of ten.
+    /// Where they keep a share between these, the answer depends on the share that is asked for, and what it would be
+    /// says little of the method.
+    ///
+    /// `earlier` is the width of a core of its own, as [`find_quiet`] found it with other methods that have the same ruler.
+    /// `None` with fewer than four ensembles.
+    pub(crate) fn from_ensembles(
+        ensembles: &[TrimmedEnsemble],
+        step: f64,
+        earlier: UnsharedWidth,
+    ) -> Option<TrimmedSummary> {
+        let KeptReplicates { used, shared_count: shared, shared: mostly_shared } = keep_unshared(ensembles, earlier);
+        if used.len() < ENSEMBLES_LEAST {
+            return None;
+        }
+        let of = |figure: fn(&TrimmedEnsemble) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
+        let (overhead, overhead_spread) = median_and_spread(of(|ensemble| ensemble.overhead));
+        let (variance, variance_spread) = median_and_spread(of(|ensemble| ensemble.variance));
+        let kept = mean(&of(|ensemble| ensemble.kept as f64)) as u32;
+        let chance = chance_variance(used.iter().map(|ensemble| ensemble.moments), kept)?;
+        let variance_spread = (variance_spread.powi(2) - chance).max(0.0).sqrt();
+        let rates = of(|ensemble| ensemble.rate);
+        let all: u64 = used.iter().map(|ensemble| ensemble.samples).sum();
+        let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
+        let dropped_share = 1.0 - kept as f64 / all as f64;
+        let step_cycles = step / mean(&rates);
+        let mut shares = of(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
+        let kept_shares = quantiles(&mut shares, [FEW_ENSEMBLES_SHARE, 1.0 - FEW_ENSEMBLES_SHARE]);
+        let constant = overhead_spread < step_cycles && variance_spread < step * step / 4.0;
+        let outlying = used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
+        Some(TrimmedSummary {
+            ergodic: judge_constancy(kept_shares, constant),
+            overhead,
+            overhead_spread,
+            variance,
+            variance_spread,
+            step_cycles,
+            dropped_share,
+            kept_shares,
+            outlying_share: outlying as f64 / used.len() as f64,
+            shared,
+            mostly_shared,
+            rates: value_range(rates),
+        })
+    }
+
+    /// Whether nine ensembles of ten kept enough for what remains to be the method.
+    pub(crate) fn keeps_enough(&self) -> bool {
+        self.kept_shares[0] >= KEPT_SHARES[1]
+    }
+
+    /// Why the verdict is as it is, in one sentence.
+    pub fn explain_verdict(&self, step: f64) -> String {
+        let [low, high] = self.kept_shares;
+        let remains = format!(
+            "{:.1} % of the samples lie {TRIM_STEPS} steps or more above the minimum around them and were dropped; {:.1} % remain, in \
+             most ensembles {:.0} to {:.0} %",
+            100.0 * self.dropped_share,
+            100.0 * (1.0 - self.dropped_share),
+            100.0 * low,
+            100.0 * high
+        );
+        if high < KEPT_SHARES[0] {
+            return format!("{remains}: that says nothing");
+        }
+        if !self.keeps_enough() {
+            let [least, enough] = KEPT_SHARES.map(|share| 100.0 * share);
+            return format!(
+                "{remains}: whether that is enough depends on the share asked for, {least:.0} or {enough:.0} %"
+            );
+        }
+        if self.overhead_spread >= self.step_cycles {
+            return format!(
+                "the overhead differs between ensembles by {:.2} core cycles, more than a step of {:.2}",
+                self.overhead_spread, self.step_cycles
+            );
+        }
+        if self.variance_spread >= step * step / 4.0 {
+            return format!(
+                "the variance differs between ensembles by {:.2}, more than rounding to steps explains, {:.2}",
+                self.variance_spread,
+                step * step / 4.0
+            );
+        }
+        let coarse = if self.step_cycles > 8.0 {
+            format!("; a step of {:.0} core cycles hides what is smaller", self.step_cycles)
+        } else {
+            String::new()
+        };
+        format!(
+            "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are a \
+             step or more off; {:.1} % of the samples were dropped and {:.1} % remain{coarse}",
+            self.overhead,
+            self.overhead_spread,
+            100.0 * self.outlying_share,
+            100.0 * self.dropped_share,
+            100.0 * (1.0 - self.dropped_share)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_between_the_two_decides_nothing() {
+        let shares = [[0.99, 1.0], [0.6, 0.7], [0.55, 0.7], [0.45, 0.62], [0.2, 0.45], [0.1, 0.39], [0.0, 0.05]];
+        let constant = shares.map(|shares| judge_constancy(shares, true));
+        use ErgodicVerdict::{DependsOnShare as Open, No, Yes};
+        assert_eq!(constant, [Yes, Yes, Open, Open, Open, No, No]);
+        assert_eq!(shares.map(|shares| judge_constancy(shares, false)), [No, No, Open, Open, Open, No, No]);
+    }
+}

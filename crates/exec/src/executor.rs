@@ -1,0 +1,98 @@
+//! The interface of all executors.
+
+use super::batch::{Batch, CounterProgress, PlacedArea, Sample};
+use super::capabilities::Capabilities;
+use super::fault::FaultReport;
+use super::lock::LockState;
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::Machine;
+use cyclescope_core::machine::fact::Fact;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The time since a fixed moment of this process: [`Executor::now`] of executors that run code on this computer.
+pub fn real_time() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
+}
+
+/// Runs batches.
+pub trait Executor {
+    /// Capabilities of the executor.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// The machine that its programs run on: a simulated one for a simulated executor. Facts about the processor and
+    /// its TSC come from here and not from the computer that this process happens to run on.
+    fn machine(&self) -> &Machine;
+
+    /// Name in records.
+    fn name(&self) -> &'static str {
+        self.capabilities().executor
+    }
+
+    /// Bytes of the code arena.
+    fn arena_len(&self) -> usize {
+        self.capabilities().room.known().map_or(0, |room| room.arena)
+    }
+
+    /// Runs a batch and passes its samples to `take` by layout, then round, then call of the round, in pieces of whole
+    /// layouts. Samples that were passed before an error are valid.
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError>;
+
+    /// Runs a batch and returns all of its samples.
+    fn run(&mut self, batch: &Batch) -> Result<Vec<Sample>, RunError> {
+        let mut samples = Vec::new();
+        self.stream(batch, &mut |piece| samples.extend_from_slice(piece))?;
+        Ok(samples)
+    }
+
+    /// Makes the next batch run in a new process, where the executor uses one: with new memory behind the same addresses, and
+    /// without what the last batches left behind.
+    fn renew_process(&mut self) {}
+
+    /// Memory areas of the last batch, in the order of its memory; empty where the executor does not report them.
+    fn placed_areas(&self) -> Vec<PlacedArea> {
+        Vec::new()
+    }
+
+    /// Details of the fault that ended the last batch.
+    fn last_fault(&self) -> Option<&FaultReport> {
+        None
+    }
+
+    /// State of the CPU's lock when the last batch began; `None` where the executor uses no lock.
+    fn lock_state(&self) -> Option<&LockState> {
+        None
+    }
+
+    /// Whether no other run of this library used the CPU during the last batch.
+    fn had_exclusive_cpu(&self) -> Fact<bool> {
+        let unknown = || Fact::unknown("this executor keeps no other run off its CPU");
+        self.lock_state().map_or_else(unknown, LockState::is_exclusive)
+    }
+
+    /// Whether code runs in a process that has nothing of this one: neither its memory nor its libraries. False where the
+    /// system does not run the executable for that, so that a copy of this process is used; unknown where the executor
+    /// uses no process.
+    fn has_own_process(&self) -> Fact<bool> {
+        Fact::unknown("this executor runs code in no process")
+    }
+
+    /// Increments of TSC, APERF and MPERF over all batches; `None` where they are not read.
+    fn counter_progress(&self) -> Option<CounterProgress> {
+        None
+    }
+
+    /// The time since a fixed moment, by the clock that studies decide with how long to measure. It is recorded as an
+    /// answer of the executor like its readings, so that a replay makes the same decisions. A simulated executor has
+    /// simulated time: its results depend on its seed, and not on other programs of this computer.
+    fn now(&self) -> Duration;
+
+    /// Waits without using the CPU.
+    fn pause(&mut self, time: Duration);
+
+    /// Parts of the processor's state that code of any batch changed and the executor restored.
+    fn restored_state(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,162 @@
+//! Why code is refused: a closed list.
+
+/// Why code is not run in ring 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RefusalReason {
+    /// CR3.
+    PageTables,
+    /// CR4 and control registers that nothing restores.
+    ControlRegister,
+    /// CR0 with anything but what was read from it.
+    MachineStatus,
+    /// DR7 and its other name.
+    DebugControl,
+    /// GDT, IDT, LDT and task register.
+    DescriptorTables,
+    /// A model-specific register that is not listed, or not known before the code runs.
+    ModelSpecific,
+    /// XCR0 with anything but what was read from it.
+    ExtendedState,
+    /// Ports.
+    Ports,
+    /// Virtual machines.
+    VirtualMachine,
+    /// System calls and their returns.
+    SystemCall,
+    /// Waiting for something that may not come.
+    StopsProcessor,
+    /// Modified cache lines thrown away.
+    DiscardsCache,
+    /// Modes above ring 0 and protected memory.
+    ProtectedMode,
+    /// Shadow stacks.
+    ShadowStack,
+    /// User interrupts.
+    UserInterrupts,
+    /// Flexible return and event delivery.
+    EventDelivery,
+    /// State that only the kernel may load.
+    SupervisorState,
+    /// State that stays after the code.
+    Outlives,
+    /// Other processors.
+    OtherProcessors,
+    /// INT 2.
+    FalseNmi,
+    /// Instructions of few or old processors.
+    Vendor,
+    /// A privileged instruction that no other reason covers.
+    Unlisted,
+    /// Bytes that the decoder does not know.
+    UnknownEncoding,
+    /// A direct branch out of the code.
+    BranchLeaves,
+    /// An instruction that continues past the end of the code.
+    CutOff,
+    /// One CPU: a branch back.
+    LoneBackward,
+    /// One CPU: an indirect branch.
+    LoneIndirect,
+    /// One CPU: a repeated string instruction.
+    LoneRepeat,
+    /// One CPU: the loop's counter is written.
+    LoneCounter,
+    /// One CPU: a wait.
+    LoneWait,
+}
+
+const LEAVE_OUT: &str = "leave the instruction out; ring 0 has no way to measure it and survive";
+const KNOWN_MSR: &str = "set ECX to a constant in front of it, without a branch that joins in between; docs/kernel-safety.md lists the registers";
+const USER_MODE: &str = "leave the instruction out; one that is not privileged can be measured in user mode";
+const STAY_WITHIN: &str = "let branches end inside of the snippet or at its end, and instructions be whole";
+const SECOND_CPU: &str = "measure it on a machine with two CPUs or in user mode; --force runs it all the same";
+
+impl RefusalReason {
+    /// All reasons: what they mean, as the end of a sentence about the instruction, and what helps.
+    pub(crate) const ALL: [(RefusalReason, &'static str, &'static str); 30] = [
+        (RefusalReason::PageTables, "it changes the page tables, and with them the way back", LEAVE_OUT),
+        (RefusalReason::ControlRegister, "it changes a control register that the way back depends on", LEAVE_OUT),
+        (
+            RefusalReason::MachineStatus,
+            "it may change CR0, where only the value that was read from it may be written",
+            "read the same register from CR0 in front of it, and let nothing else write to it in between",
+        ),
+        (RefusalReason::DebugControl, "it can arm breakpoints in the kernel", LEAVE_OUT),
+        (
+            RefusalReason::DescriptorTables,
+            "it replaces the tables that exceptions and interrupts are led by",
+            LEAVE_OUT,
+        ),
+        (
+            RefusalReason::ModelSpecific,
+            "its model-specific register is not known to be one that is safe to use",
+            KNOWN_MSR,
+        ),
+        (
+            RefusalReason::ExtendedState,
+            "it may change XCR0, where only the value that was read from it may be written",
+            "put `xor ecx, ecx` and XGETBV in front of it, and let nothing else write to ECX, EAX and EDX in between",
+        ),
+        (RefusalReason::Ports, "it reaches devices", LEAVE_OUT),
+        (RefusalReason::VirtualMachine, "it enters or leaves a virtual machine, or controls one", LEAVE_OUT),
+        (
+            RefusalReason::SystemCall,
+            "it jumps to the kernel's entry or to user mode, which are not mapped: it could only fault",
+            "leave the instruction out",
+        ),
+        (RefusalReason::StopsProcessor, "it can stop the processor for good", USER_MODE),
+        (RefusalReason::DiscardsCache, "it throws away what the caches have not written to memory yet", LEAVE_OUT),
+        (RefusalReason::ProtectedMode, "it enters or controls a mode that the kernel does not rule", LEAVE_OUT),
+        (RefusalReason::ShadowStack, "it moves or writes shadow stacks", USER_MODE),
+        (RefusalReason::UserInterrupts, "it controls or sends user interrupts", USER_MODE),
+        (
+            RefusalReason::EventDelivery,
+            "it returns from an event that there was not, or changes the kernel's GS",
+            LEAVE_OUT,
+        ),
+        (RefusalReason::SupervisorState, "it loads state that belongs to the kernel", LEAVE_OUT),
+        (RefusalReason::Outlives, "it changes state that nothing restores afterwards", LEAVE_OUT),
+        (RefusalReason::OtherProcessors, "it reaches other processors or devices", LEAVE_OUT),
+        (RefusalReason::FalseNmi, "it passes for a non-maskable interrupt, which the kernel would be given", LEAVE_OUT),
+        (RefusalReason::Vendor, "it belongs to few or old processors, and what it does here is not known", USER_MODE),
+        (
+            RefusalReason::Unlisted,
+            "it is privileged, and not on the list of those that are known to be safe",
+            LEAVE_OUT,
+        ),
+        (
+            RefusalReason::UnknownEncoding,
+            "the decoder does not know these bytes, which may mean anything to a newer processor",
+            USER_MODE,
+        ),
+        (RefusalReason::BranchLeaves, "it branches out of the code", STAY_WITHIN),
+        (RefusalReason::CutOff, "it continues past the end of the code", STAY_WITHIN),
+        (
+            RefusalReason::LoneBackward,
+            "it branches back, and without a second CPU nothing ends an endless loop",
+            SECOND_CPU,
+        ),
+        (
+            RefusalReason::LoneIndirect,
+            "it can branch to anywhere, and without a second CPU nothing ends an endless loop",
+            SECOND_CPU,
+        ),
+        (RefusalReason::LoneRepeat, "it may repeat without end, and without a second CPU nothing stops it", SECOND_CPU),
+        (
+            RefusalReason::LoneCounter,
+            "it writes to R15, the loop's counter, and without a second CPU nothing ends an endless loop",
+            SECOND_CPU,
+        ),
+        (RefusalReason::LoneWait, "it may wait without end, and without a second CPU nothing wakes it", SECOND_CPU),
+    ];
+
+    /// What it means, as the end of a sentence about the instruction.
+    pub fn text(self) -> &'static str {
+        RefusalReason::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(_, text, _)| text)
+    }
+
+    /// What the user can do about it.
+    pub(crate) fn remedy(self) -> &'static str {
+        RefusalReason::ALL.iter().find(|(reason, ..)| *reason == self).map_or("", |(.., remedy)| remedy)
+    }
+}

@@ -1,0 +1,124 @@
+//! From a batch to commands: layouts whose code does not overlap go in one command together.
+
+use super::areas::UserAreas;
+use super::regions::WorkerRegions;
+use crate::placement::{ProgramRange, check_layout, sort_program_ranges};
+use crate::{Batch, Layout, Sample};
+use cyclescope_code::context::{self, ProgramContext};
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_worker::command::{FENCED_AT, LAYOUTS_AT, SAMPLES_FENCE, WorkerCall, WorkerLayout};
+use cyclescope_worker::view::{self, ARENA_BYTES, COMMAND_BYTES, SAMPLES_BYTES};
+use std::mem::size_of;
+use std::ops::Range;
+use std::ptr;
+
+/// Layouts that go in one command.
+pub(super) struct LayoutChunk {
+    pub(super) layouts: Range<usize>,
+}
+
+/// Splits a batch into commands.
+pub(super) fn split_batch(batch: &Batch) -> Result<Vec<LayoutChunk>, RunError> {
+    let calls = batch.calls();
+    let samples = batch.rounds as usize * calls * size_of::<Sample>();
+    let words = calls * size_of::<WorkerCall>() + size_of::<WorkerLayout>();
+    let most = (SAMPLES_BYTES - 2 * SAMPLES_FENCE).checked_div(samples).unwrap_or(usize::MAX);
+    let most = most.min((COMMAND_BYTES - LAYOUTS_AT) / words);
+    if most == 0 {
+        return Err(too_large_error(batch));
+    }
+    let mut chunks: Vec<LayoutChunk> = Vec::new();
+    let mut taken: Vec<ProgramRange> = Vec::new();
+    for (index, layout) in batch.layouts.iter().enumerate() {
+        check_layout(batch, layout).map_err(RunError::BadBatch)?;
+        let own = sort_program_ranges(batch, layout, ARENA_BYTES).map_err(RunError::BadBatch)?;
+        let fits = own.iter().all(|code| taken.iter().all(|other| !code.collides_with(other)));
+        match chunks.last_mut() {
+            Some(chunk) if fits && chunk.layouts.len() < most => {
+                chunk.layouts.end = index + 1;
+                taken.extend(own);
+            }
+            _ => {
+                chunks.push(LayoutChunk { layouts: index..index + 1 });
+                taken = own;
+            }
+        }
+    }
+    Ok(chunks)
+}
+
+fn too_large_error(batch: &Batch) -> RunError {
+    let error = Unavailable {
+        what: format!("a layout of {} rounds of {} calls", batch.rounds, batch.calls()),
+        why: format!(
+            "this executor has {} MiB for samples and {} KiB for calls",
+            SAMPLES_BYTES >> 20,
+            COMMAND_BYTES >> 10
+        ),
+        remedy: "take fewer rounds in a layout".to_string(),
+    };
+    RunError::Unavailable(error)
+}
+
+impl LayoutChunk {
+    /// Writes code, command and fences, and returns the number of samples to come. No worker may be running.
+    pub(super) fn write_command(
+        &self,
+        batch: &Batch,
+        regions: &mut WorkerRegions,
+        areas: &UserAreas,
+        canary: u64,
+    ) -> usize {
+        let layouts = &batch.layouts[self.layouts.clone()];
+        let samples = layouts.len() * batch.rounds as usize * batch.calls();
+        let arena = regions.worker_address(view::ARENA_AT);
+        let context_at = regions.worker_address(view::CONTEXT_AT + FENCED_AT);
+        for layout in layouts {
+            for place in &layout.code {
+                let at = place.offset as usize;
+                batch.programs[place.program].relocate_into(
+                    arena + at as u64,
+                    context_at,
+                    &mut regions.arena_mut()[at..],
+                );
+            }
+        }
+        let placed = regions.command_bytes_at(LAYOUTS_AT).cast::<WorkerLayout>();
+        let calls = placed.wrapping_add(layouts.len()).cast::<WorkerCall>();
+        let mut context = context::fresh_context(batch.memory.vectors);
+        context.eviction = regions.worker_address(view::EVICTION_AT);
+        context.clock_gettime = libc::clock_gettime as *const () as u64;
+        let addresses = areas.addresses();
+        let command = regions.command_pointer();
+        // SAFETY: the region is mapped for writing, `split` made sure that all of this fits, and no worker
+        // reads it now.
+        unsafe {
+            ptr::addr_of_mut!((*command).canary).write(canary);
+            ptr::addr_of_mut!((*command).layouts).write(layouts.len() as u32);
+            ptr::addr_of_mut!((*command).calls).write(batch.calls() as u32);
+            ptr::addr_of_mut!((*command).warm_up).write(batch.warm_up);
+            ptr::addr_of_mut!((*command).rounds).write(batch.rounds);
+            ptr::addr_of_mut!((*command).orders).write(areas.build_orders());
+            ptr::addr_of_mut!((*command).delay).write(batch.delay.max(1));
+            ptr::addr_of_mut!((*command).context).write(context.clone());
+            for (index, layout) in layouts.iter().enumerate() {
+                placed.add(index).write(place_layout(batch, layout, &addresses, &context));
+                for (number, call) in layout.round.iter().enumerate() {
+                    let entry = arena + u64::from(layout.code[call.place].offset);
+                    let at = calls.add(index * batch.calls() + number);
+                    at.write(WorkerCall { entry, loop_count: call.loop_count });
+                }
+            }
+            regions.shared_pointers().set_fences(samples, canary);
+        }
+        samples
+    }
+}
+
+fn place_layout(batch: &Batch, layout: &Layout, addresses: &[u64], context: &ProgramContext) -> WorkerLayout {
+    let mut gpr = context.gpr;
+    for (register, value) in batch.memory.pointer_registers(addresses, &layout.data) {
+        gpr[register] = value;
+    }
+    WorkerLayout { gpr, seed: layout.seed }
+}

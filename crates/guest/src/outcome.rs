@@ -1,6 +1,0 @@
-//! How a command ends.
-
-use std::error::Error;
-
-/// A command's end, and why it failed.
-pub type Outcome = Result<(), Box<dyn Error>>;

@@ -1,0 +1,265 @@
+//! Contents: init code that puts chosen values where the instances of a program read them.
+//!
+//! Values that a program puts into memory would be found by the other programs of its round too, so its addresses are
+//! moved first to where no other program looks.
+
+use crate::forms::form_anatomy::{FormAnatomy, encode_instructions};
+use cyclescope_code::asm::registers::{RegisterSet, nth_register_like, registers_read, registers_written};
+use iced_x86::{Code, EncodingKind, Instruction, MemoryOperand, OpKind, Register};
+
+/// How far memory operands are moved, in bytes.
+const MEMORY_SHIFT: i64 = 0x8000;
+
+/// What the operands of all instances of a program hold.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct OperandContents {
+    /// Operands, from 0, and eight bytes that are repeated in them.
+    pub operands: Vec<(u32, u64)>,
+    /// What RAX and RDX hold.
+    pub dividend: Option<(u64, u64)>,
+}
+
+impl OperandContents {
+    /// The code, `None` where there is no register to load them with. It has to run before the program's own init
+    /// code, which may copy what is loaded here:
+    ///
+    /// ```text
+    ///     lea r14, [r14+0x8000]
+    ///     mov rax, VALUE
+    ///     mov [r14+DISPLACEMENT], rax
+    ///     mov rax, VALUE
+    ///     movq xmm1, rax
+    ///     punpcklqdq xmm1, xmm1
+    /// ```
+    pub(crate) fn build_code(
+        &self,
+        anatomy: &FormAnatomy,
+        period: &[Instruction],
+        init: &[Instruction],
+    ) -> Option<Vec<Instruction>> {
+        let instances: Vec<&Instruction> =
+            period.iter().filter(|instruction| instruction.code() == anatomy.code()).collect();
+        let free = find_free_register(period, init)?;
+        let mut code = Vec::new();
+        for (operand, value) in &self.operands {
+            let set = Instruction::with2(Code::Mov_r64_imm64, free, *value).ok()?;
+            code.push(set);
+            match anatomy.sample.op_kind(*operand) {
+                OpKind::Register => {
+                    let mut registers: Vec<Register> =
+                        instances.iter().map(|instance| instance.op_register(*operand)).collect();
+                    registers.sort();
+                    registers.dedup();
+                    for register in registers {
+                        load_register(register, free, anatomy.sample.op_code().encoding(), &mut code)?;
+                    }
+                }
+                OpKind::Memory => fill_memory(&instances, anatomy.memory_bytes, free, &mut code)?,
+                _ => return None,
+            }
+        }
+        if let Some((rax, rdx)) = self.dividend {
+            code.push(Instruction::with2(Code::Mov_r64_imm64, Register::RAX, rax).ok()?);
+            code.push(Instruction::with2(Code::Mov_r64_imm64, Register::RDX, rdx).ok()?);
+        }
+        encode_instructions(&code).map(|_| code)
+    }
+}
+
+/// A general register that neither the program nor its init code uses.
+fn find_free_register(period: &[Instruction], init: &[Instruction]) -> Option<Register> {
+    let used = period.iter().chain(init).fold(RegisterSet::EMPTY, |set, instruction| {
+        set.union(registers_read(instruction)).union(registers_written(instruction))
+    });
+    // R15 counts the loop.
+    let own = [Register::RSP, Register::R14, Register::R15];
+    (0..16).map(|number| Register::RAX + number).find(|one| !own.contains(one) && !used.contains(*one))
+}
+
+/// Repeats eight bytes in a register, by code of the encoding that the program has.
+fn load_register(
+    register: Register,
+    from: Register,
+    encoding: EncodingKind,
+    code: &mut Vec<Instruction>,
+) -> Option<()> {
+    let xmm = Register::XMM0 + register.number() as u32;
+    if register.full_register().is_gpr64() {
+        code.push(Instruction::with2(Code::Mov_r64_rm64, full_general_register(register), from).ok()?);
+        return Some(());
+    }
+    if !register.is_vector_register() {
+        return None;
+    }
+    match encoding {
+        EncodingKind::EVEX => {
+            let broadcast = match register {
+                r if r.is_xmm() => Code::EVEX_Vpbroadcastq_xmm_k1z_r64,
+                r if r.is_ymm() => Code::EVEX_Vpbroadcastq_ymm_k1z_r64,
+                _ => Code::EVEX_Vpbroadcastq_zmm_k1z_r64,
+            };
+            code.push(Instruction::with2(broadcast, register, from).ok()?);
+        }
+        EncodingKind::Legacy => {
+            code.push(Instruction::with2(Code::Movq_xmm_rm64, xmm, from).ok()?);
+            code.push(Instruction::with2(Code::Punpcklqdq_xmm_xmmm128, xmm, xmm).ok()?);
+        }
+        _ => {
+            code.push(Instruction::with2(Code::VEX_Vmovq_xmm_rm64, xmm, from).ok()?);
+            code.push(Instruction::with3(Code::VEX_Vpunpcklqdq_xmm_xmm_xmmm128, xmm, xmm, xmm).ok()?);
+            if register.is_ymm() {
+                let insert = Code::VEX_Vinsertf128_ymm_ymm_xmmm128_imm8;
+                code.push(Instruction::with4(insert, register, register, xmm, 1).ok()?);
+            }
+        }
+    }
+    Some(())
+}
+
+/// The full register; a high byte's is the one that it is a part of.
+fn full_general_register(register: Register) -> Register {
+    nth_register_like(Register::RAX, register.full_register().number() as u32).unwrap_or(register)
+}
+
+/// Repeats eight bytes in the memory operands of all instances, elsewhere than where they were.
+fn fill_memory(instances: &[&Instruction], bytes: usize, from: Register, code: &mut Vec<Instruction>) -> Option<()> {
+    let mut places: Vec<(Register, i64)> = instances
+        .iter()
+        .flat_map(|instance| {
+            let at = (instance.memory_base(), instance.memory_displacement64() as i64);
+            (0..bytes.div_ceil(8) as i64).map(move |index| (at.0, at.1 + 8 * index))
+        })
+        .collect();
+    places.sort();
+    places.dedup();
+    // A second base is a copy of the first that the program makes later.
+    let base = places.first()?.0;
+    let first = instances.first()?.memory_base();
+    if instances.iter().any(|instance| instance.memory_base() != first || !instance.memory_base().is_gpr64()) {
+        return None;
+    }
+    let moved = MemoryOperand::with_base_displ(base, MEMORY_SHIFT);
+    code.push(Instruction::with2(Code::Lea_r64_m, base, moved).ok()?);
+    for (base, displacement) in places {
+        let to = MemoryOperand::with_base_displ(base, displacement);
+        code.push(Instruction::with2(Code::Mov_rm64_r64, to, from).ok()?);
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::throughput_body::{RECIPES, ThroughputBody};
+    use super::*;
+    use cyclescope_code::asm::forms;
+    use std::collections::BTreeMap;
+
+    /// What init code leaves, by full register or address; R14 holds zero at first.
+    #[derive(Default)]
+    struct Machine {
+        registers: BTreeMap<Register, Vec<u64>>,
+        memory: BTreeMap<i64, u64>,
+    }
+
+    impl Machine {
+        fn get(&self, register: Register) -> Vec<u64> {
+            self.registers.get(&register.full_register()).cloned().unwrap_or(vec![0])
+        }
+
+        fn address(&self, instruction: &Instruction) -> i64 {
+            self.get(instruction.memory_base())[0] as i64 + instruction.memory_displacement64() as i64
+        }
+
+        fn run(&mut self, code: &[Instruction]) {
+            for one in code {
+                let (to, from) = (one.op0_register(), one.op1_register());
+                let value = match one.code() {
+                    Code::Mov_r64_imm64 => vec![one.immediate64()],
+                    Code::Mov_r64_rm64 | Code::Movq_xmm_rm64 | Code::VEX_Vmovq_xmm_rm64 => self.get(from),
+                    Code::Lea_r64_m => vec![self.address(one) as u64],
+                    Code::Mov_rm64_r64 => {
+                        self.memory.insert(self.address(one), self.get(from)[0]);
+                        continue;
+                    }
+                    Code::Punpcklqdq_xmm_xmmm128 => vec![self.get(from)[0]; 2],
+                    Code::VEX_Vpunpcklqdq_xmm_xmm_xmmm128 => vec![self.get(from)[0]; 2],
+                    Code::VEX_Vinsertf128_ymm_ymm_xmmm128_imm8 => self.get(from).repeat(2),
+                    Code::EVEX_Vpbroadcastq_xmm_k1z_r64 => self.get(from).repeat(2),
+                    Code::EVEX_Vpbroadcastq_ymm_k1z_r64 => self.get(from).repeat(4),
+                    Code::EVEX_Vpbroadcastq_zmm_k1z_r64 => self.get(from).repeat(8),
+                    other => panic!("{other:?}"),
+                };
+                self.registers.insert(to.full_register(), value);
+            }
+        }
+    }
+
+    fn anatomies(code: Code) -> Vec<FormAnatomy> {
+        forms::all_forms().filter(|form| form.code == code).filter_map(FormAnatomy::from_form).collect()
+    }
+
+    /// Loads operands with values of their own and checks what each instance reads.
+    fn check(anatomy: &FormAnatomy, operands: &[u32], dividend: Option<(u64, u64)>) {
+        let operands: Vec<(u32, u64)> =
+            operands.iter().map(|operand| (*operand, 0x1000 + u64::from(*operand))).collect();
+        for recipe in RECIPES {
+            let body = ThroughputBody::new(anatomy, recipe).unwrap();
+            let code = OperandContents { operands: operands.clone(), dividend }
+                .build_code(anatomy, &body.period, &body.init)
+                .unwrap();
+            let mut machine = Machine::default();
+            machine.run(&code);
+            machine.run(&body.init);
+            let before = machine.registers.clone();
+            for one in body.period.iter().filter(|one| one.code() == anatomy.code()) {
+                for (operand, value) in &operands {
+                    if one.op_kind(*operand) == OpKind::Memory {
+                        let at = machine.address(one);
+                        let words = anatomy.memory_bytes.div_ceil(8) as i64;
+                        assert!(
+                            at >= MEMORY_SHIFT && (0..words).all(|word| machine.memory[&(at + 8 * word)] == *value)
+                        );
+                    } else {
+                        let register = one.op_register(*operand);
+                        let words = (register.size() / 8).max(1);
+                        assert_eq!(before[&register.full_register()], vec![*value; words], "{register:?}");
+                    }
+                }
+            }
+            if let Some((rax, rdx)) = dividend {
+                assert_eq!((machine.get(Register::RAX), machine.get(Register::RDX)), (vec![rax], vec![rdx]));
+                // What RAX gets back before each instance.
+                let restores = body.period.iter().filter(|one| one.code() == Code::Mov_r64_rm64);
+                for one in restores.filter(|one| one.op0_register() == Register::RAX) {
+                    assert_eq!(before[&one.op1_register()], [rax]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_instance_reads_what_was_loaded() {
+        let three = [
+            Code::VEX_Vdivpd_xmm_xmm_xmmm128,
+            Code::VEX_Vdivps_ymm_ymm_ymmm256,
+            Code::EVEX_Vdivpd_xmm_k1z_xmm_xmmm128b64,
+            Code::EVEX_Vdivps_zmm_k1z_zmm_zmmm512b32_er,
+            Code::EVEX_Vdivsh_xmm_k1z_xmm_xmmm16_er,
+        ];
+        for anatomy in three.into_iter().flat_map(anatomies) {
+            check(&anatomy, &[1, 2], None);
+        }
+        for anatomy in anatomies(Code::Divpd_xmm_xmmm128) {
+            check(&anatomy, &[0, 1], None);
+        }
+    }
+
+    #[test]
+    fn divisions_find_dividend_and_divisor() {
+        for code in [Code::Div_rm8, Code::Idiv_rm16, Code::Div_rm32, Code::Idiv_rm64] {
+            for anatomy in anatomies(code) {
+                check(&anatomy, &[0], Some((0x1_0001, 7)));
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Which registers a program of a form uses: some to rotate through, some that keep their value.
+
+use crate::forms::form_anatomy::{FormAnatomy, RegisterBank, RegisterSlot};
+use cyclescope_code::asm::forms::OperandVariant;
+use cyclescope_code::asm::registers::HIGH_BYTES;
+use iced_x86::{EncodingKind, Register};
+
+/// General registers in the order in which they are given out for rotation; constants come from the other end. RSP is
+/// the stack's, R15 counts the loop and R14 holds the address of memory operands; RDI, RSI and RBP hold addresses at
+/// first, which make no good constants. Golden Cove rotates the low bytes of the registers whose encodings end in 4 to 7
+/// in 3 cycles, not 1.
+const GENERAL_ORDER: [u8; 13] = [8, 9, 3, 0, 2, 7, 6, 5, 13, 12, 1, 10, 11];
+/// Those that stand beside AH to BH, whose numbers they share, and need no REX.
+const LOW_ORDER: [u8; 4] = [2, 3, 1, 0];
+
+/// Hands out registers, each once.
+#[derive(Debug, Clone)]
+pub(crate) struct RegisterAllocator {
+    general: Vec<u8>,
+    vector: Vec<u8>,
+    mask: Vec<u8>,
+    mmx: Vec<u8>,
+    x87: Vec<u8>,
+    base: u8,
+}
+
+impl RegisterAllocator {
+    /// All registers that programs of this form may use, but for those that it implies.
+    pub(crate) fn new(anatomy: &FormAnatomy) -> RegisterAllocator {
+        let encoding = anatomy.sample.op_code().encoding();
+        let evex = encoding == EncodingKind::EVEX;
+        let high = anatomy.form.variants.contains(&OperandVariant::HighByte) || encoding == EncodingKind::D3NOW;
+        let mut allocator = RegisterAllocator {
+            general: if high { LOW_ORDER.to_vec() } else { GENERAL_ORDER.to_vec() },
+            vector: (0..if evex { 32 } else { 16 }).collect(),
+            mask: (1..8).collect(),
+            mmx: (0..8).collect(),
+            // Six values are on the stack; ST0 is its top.
+            x87: (1..6).collect(),
+            base: if high { 7 } else { 14 },
+        };
+        for register in anatomy.fixed_registers() {
+            allocator.exclude_register(register);
+        }
+        for operand in 0..anatomy.sample.op_count() {
+            // What is fixed because it is the first of a group.
+            let register = anatomy.sample.op_register(operand);
+            if !anatomy.slots().contains(&RegisterSlot::Operand(operand)) && register.is_vector_register() {
+                let number = register.number() as u8;
+                allocator.vector.retain(|other| !(number..number + 4).contains(other));
+            }
+        }
+        allocator
+    }
+
+    /// The register that holds addresses.
+    pub(crate) fn base(&self) -> u8 {
+        self.base
+    }
+
+    fn bank_pool(&mut self, bank: RegisterBank) -> Option<&mut Vec<u8>> {
+        match bank {
+            RegisterBank::General | RegisterBank::HighByte => Some(&mut self.general),
+            RegisterBank::Vector => Some(&mut self.vector),
+            RegisterBank::Mask => Some(&mut self.mask),
+            RegisterBank::Mmx => Some(&mut self.mmx),
+            RegisterBank::X87 => Some(&mut self.x87),
+            RegisterBank::Flags | RegisterBank::Memory | RegisterBank::Other => None,
+        }
+    }
+
+    /// Keeps a register from being given out.
+    pub(crate) fn exclude_register(&mut self, register: Register) {
+        let high = HIGH_BYTES.iter().position(|other| *other == register);
+        let number = high.unwrap_or(register.full_register().number()) as u8;
+        if let Some(pool) = self.bank_pool(RegisterBank::from_register(register)) {
+            pool.retain(|other| *other != number);
+        }
+    }
+
+    /// How many registers of a bank are left.
+    pub(crate) fn count_left(&mut self, bank: RegisterBank) -> usize {
+        self.bank_pool(bank).map_or(0, |pool| pool.len())
+    }
+
+    /// A register that keeps its value.
+    pub(crate) fn allocate_constant(&mut self, bank: RegisterBank) -> Option<u8> {
+        self.bank_pool(bank)?.pop()
+    }
+
+    /// Up to `most` registers to rotate through; none where there is none left.
+    pub(crate) fn allocate_rotation(&mut self, bank: RegisterBank, most: usize) -> Option<Vec<u8>> {
+        let pool = self.bank_pool(bank)?;
+        let count = most.min(pool.len());
+        if count == 0 {
+            return None;
+        }
+        Some(pool.drain(..count).collect())
+    }
+}

@@ -1,0 +1,88 @@
+//! A period of branches as machine code, and the experiment that it is.
+
+use crate::experiments::experiment::{ExperimentMeaning, FormExperiment};
+use crate::forms::form_anatomy::encode_instructions;
+use cyclescope_code::program::{EntryState, append_nops};
+use iced_x86::{Code, Encoder, Instruction, MemoryOperand, Register};
+
+/// Instances in a body, one count after the other: the loop's own branch weighs less in a long one, and a short one
+/// fits smaller tables of branches.
+pub(super) const BODY_COPIES: [usize; 2] = [120, 32];
+
+/// Bytes from the start of a taken branch to the next one's, but for the branch's own length.
+pub(super) const SPACINGS: [usize; 4] = [8, 16, 32, 64];
+
+/// What a throughput program is beside its code.
+pub(super) struct BranchDescription {
+    pub(super) recipe: String,
+    pub(super) variant: Option<String>,
+    /// Whether each instance needs other instructions.
+    pub(super) burdened: bool,
+}
+
+impl BranchDescription {
+    pub(super) fn new(recipe: String, variant: Option<&str>) -> BranchDescription {
+        BranchDescription { recipe, variant: variant.map(str::to_string), burdened: false }
+    }
+
+    pub(super) fn mark_burdened(self) -> BranchDescription {
+        BranchDescription { burdened: true, ..self }
+    }
+
+    /// The experiment of a period that stands alone in its loop.
+    pub(super) fn into_experiment(self, body: NearBranchBody, copies: usize) -> FormExperiment {
+        let BranchDescription { recipe, variant, burdened } = self;
+        body.into_experiment(ExperimentMeaning::Throughput { recipe, burdened, variant }, copies)
+    }
+}
+
+/// A period and what runs once before it, as machine code. Branches go to places of the period.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NearBranchBody {
+    pub(super) init: Vec<u8>,
+    pub(super) period: Vec<u8>,
+}
+
+impl NearBranchBody {
+    pub(super) fn with_init(init: &[Instruction]) -> Option<NearBranchBody> {
+        Some(NearBranchBody { init: encode_instructions(init)?, period: Vec::new() })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.period.len()
+    }
+
+    pub(super) fn push_instruction(&mut self, instruction: Instruction) -> Option<()> {
+        let mut encoder = Encoder::new(64);
+        encoder.encode(&instruction, self.len() as u64).ok()?;
+        self.period.extend(encoder.take_buffer());
+        Some(())
+    }
+
+    pub(super) fn push_branch(&mut self, mut instruction: Instruction, target: usize) -> Option<()> {
+        instruction.set_near_branch64(target as u64);
+        self.push_instruction(instruction)
+    }
+
+    /// `lea register, [rip + …]`
+    pub(super) fn push_address(&mut self, register: Register, target: usize) -> Option<()> {
+        let place = MemoryOperand::with_base_displ(Register::RIP, target as i64);
+        self.push_instruction(Instruction::with2(Code::Lea_r64_m, register, place).ok()?)
+    }
+
+    /// NOPs up to a place.
+    pub(super) fn pad_to(&mut self, until: usize) {
+        let bytes = until.saturating_sub(self.len());
+        append_nops(&mut self.period, bytes);
+    }
+
+    pub(super) fn into_experiment(self, meaning: ExperimentMeaning, copies: usize) -> FormExperiment {
+        let NearBranchBody { init, period } = self;
+        // One period: addresses that are set up once are those of one.
+        FormExperiment { meaning, period, copies, body_copies: copies, init, world: EntryState::default() }
+    }
+}
+
+pub(super) fn describe_spacing(bytes: usize) -> String {
+    format!("taken, every {bytes} bytes")
+}

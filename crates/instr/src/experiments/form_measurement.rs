@@ -1,0 +1,349 @@
+//! One form measured once: a first look at all of its programs, then layouts of those that matter.
+
+use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
+use super::form_plan::FormPlan;
+use super::program_reading::{ProgramReading, layout_cost};
+use super::regimes;
+use super::survey_effort::SurveyEffort;
+use super::timing::{LoopedProgram, ProgramTimer, ProgramTiming, TimingSize};
+use crate::forms::instruction_setting;
+use cyclescope_code::program::VectorSetup;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_core::statistics::{median, t_interval};
+use cyclescope_exec::Executor;
+use cyclescope_measure::sibling::SiblingPolicy;
+
+/// Warm-up rounds.
+pub(super) const WARM_UP: u32 = 1;
+/// Iterations with which a program's cost is found.
+const SCOUT_LOOPS: u64 = 2;
+/// Units of the clock's step for each further iteration.
+const SCOUT_STEP: f64 = 8.0;
+const SCOUT_ROUNDS: u32 = 2;
+pub(super) const LOOPS_LEAST: u64 = 3;
+pub(super) const LOOPS_MOST: u64 = 400;
+/// An instance that takes this many core cycles is slow: short bodies do, and one throughput program.
+pub(super) const SLOW_CYCLES: f64 = 400.0;
+/// Instances in a body where each is slow.
+const FEW_COPIES: usize = 8;
+/// An instance that takes this many core cycles, about 100 µs, is alone in its body: a batch has to end.
+const LONG_CYCLES: f64 = 300_000.0;
+/// Links by which a chain is made longer, at least and at most.
+const PADDING_LEAST: usize = 8;
+const PADDING_MOST: usize = 64;
+/// Other instructions beside each instance, at most.
+const FILLERS_MOST: usize = 12;
+/// A chain that is slower than the rate of its instances by no more than this share may be so because of it.
+const NEAR_SHARE: f64 = 0.3;
+/// A chain takes a whole number of cycles within this many.
+const WHOLE_CYCLES: f64 = 0.03;
+/// Slower instructions than this never wait for decoders.
+const DECODED_BELOW: f64 = 1.5;
+/// Level at which a chain takes no whole number of cycles.
+const CONFIDENCE: f64 = 0.95;
+/// How often a first look is tried again where it gave nothing: wide units can be half asleep for a millisecond.
+const FIRST_LOOK_TRIES: usize = 20;
+/// More layouts follow of programs of which too few were alone on the core, or linear.
+const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
+
+/// One form's measurement.
+pub(crate) struct FormMeasurement<'a> {
+    pub(crate) timer: &'a ProgramTimer<'a>,
+    pub(crate) effort: SurveyEffort,
+    pub(crate) plan: &'a FormPlan,
+    /// What earlier passes found, by experiment.
+    pub(crate) earlier: &'a [Vec<ProgramReading>],
+}
+
+/// A program, and which of the plan's experiments it is.
+type ChosenPrograms = Vec<(usize, LoopedProgram)>;
+
+impl FormMeasurement<'_> {
+    /// Measures with the plan's own constant.
+    pub(super) fn measure_usual(
+        &self,
+        executor: &mut dyn Executor,
+        random: &mut Random,
+    ) -> Result<Vec<ProgramReading>, RunError> {
+        let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
+        let mut open = self.take_first_look(executor, &mut readings, random)?;
+        let (mut wanted, mut retries) = (self.effort.layouts, SIBLING_RETRIES.start_retries());
+        loop {
+            let programs: Vec<LoopedProgram> = open.iter().map(|(_, timed)| timed.clone()).collect();
+            let timings = self.time_layouts(executor, &programs, wanted, random)?;
+            for layout in &timings {
+                for (timing, (index, _)) in layout.iter().zip(&open) {
+                    readings[*index].add_layout(timing);
+                }
+            }
+            // Programs whose every round was disturbed, or that are not linear in some layouts, get others; the rest
+            // has what it needs.
+            let lacks = |index: usize| {
+                let extra = self.plan.experiments[index].meaning.is_extra();
+                if extra { 0 } else { self.effort.layouts.saturating_sub(readings[index].cycles.len()) }
+            };
+            open.retain(|(index, _)| lacks(*index) > 0);
+            wanted = open.iter().map(|(index, _)| lacks(*index)).max().unwrap_or(0);
+            if wanted == 0 || !retries.use_retry() {
+                break;
+            }
+        }
+        self.remeasure_chains(executor, &mut readings, random)?;
+        if self.effort.decoders && self.plan.best_rate(&readings) < DECODED_BELOW {
+            self.measure_decoders(executor, &mut readings, random)?;
+        }
+        if self.effort.regimes {
+            regimes::measure_regimes(self.timer, self.plan, executor, &mut readings, random)?;
+        }
+        Ok(readings)
+    }
+
+    /// Runs each program once, with few instances.
+    pub(crate) fn try_out(&self, executor: &mut dyn Executor, random: &mut Random) -> Result<(), RunError> {
+        let programs: Vec<LoopedProgram> = self
+            .plan
+            .experiments
+            .iter()
+            .map(|one| LoopedProgram { loops: 1, ..self.prepare_program(one, 1) })
+            .collect();
+        let size = TimingSize { layouts: 1, warm_up: 0, rounds: 1 };
+        self.timer.time_programs(executor, &programs, size, self.plan.surroundings, random).map(drop)
+    }
+
+    fn time_layouts(
+        &self,
+        executor: &mut dyn Executor,
+        programs: &[LoopedProgram],
+        layouts: usize,
+        random: &mut Random,
+    ) -> Result<Vec<Vec<ProgramTiming>>, RunError> {
+        let size = TimingSize { layouts, warm_up: WARM_UP, rounds: self.effort.rounds };
+        self.timer.time_programs(executor, programs, size, self.plan.surroundings, random)
+    }
+
+    /// A first look at all programs: how many iterations each needs, and which throughput programs go on.
+    fn take_first_look(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<ChosenPrograms, RunError> {
+        let surroundings = self.plan.surroundings;
+        let one = TimingSize { layouts: 1, warm_up: WARM_UP, rounds: SCOUT_ROUNDS };
+        let experiments = || self.plan.experiments.iter().enumerate();
+        // First with few instances: a slow instruction would take for ever in a long body.
+        let Some(first) = self.plan.experiments.first() else { return Ok(Vec::new()) };
+        let long = instruction_setting::find_setting(self.plan.anatomy.code()).long;
+        let few = [self.prepare_program(first, if long { 1 } else { FEW_COPIES })];
+        let mut cost = f64::NAN;
+        for _ in 0..FIRST_LOOK_TRIES {
+            cost = layout_cost(&self.timer.time_programs(executor, &few, one, surroundings, random)?[0][0]);
+            if cost.is_finite() {
+                break;
+            }
+        }
+        if cost.is_nan() {
+            return Ok(Vec::new());
+        }
+        let slow = cost >= SLOW_CYCLES;
+        let most = match cost {
+            _ if long || cost >= LONG_CYCLES => 1,
+            _ if slow => FEW_COPIES,
+            _ => usize::MAX,
+        };
+        let needed = |index: usize, experiment: &FormExperiment| !slow || index == 0 || !is_spare(experiment);
+        let mut chosen: ChosenPrograms = experiments()
+            .filter(|(index, experiment)| needed(*index, experiment))
+            .map(|(index, experiment)| (index, self.prepare_program(experiment, most)))
+            .collect();
+        let programs: Vec<LoopedProgram> = chosen.iter().map(|(_, timed)| timed.clone()).collect();
+        for _ in 0..FIRST_LOOK_TRIES {
+            let looked = self.timer.time_programs(executor, &programs, one, surroundings, random)?;
+            for ((index, timed), timing) in chosen.iter_mut().zip(&looked[0]) {
+                let cost = layout_cost(timing);
+                let known = &mut readings[*index].first_look;
+                *known = known.or(Some(cost).filter(|cost| *cost > 0.0));
+                let wanted = self.effort.cycles / 4.0 / (known.unwrap_or(f64::INFINITY) * timed.copies as f64);
+                timed.loops = (wanted as u64).clamp(if slow { 1 } else { LOOPS_LEAST }, LOOPS_MOST);
+            }
+            if chosen.iter().all(|(index, _)| readings[*index].first_look.is_some()) {
+                break;
+            }
+        }
+        let left = self.find_slower(readings);
+        chosen.retain(|(index, _)| !left.contains(index));
+        Ok(chosen)
+    }
+
+    /// The throughput programs that need no further layouts. Of several passes the first measures all programs, for a look at
+    /// one layout does not tell the best of them, and later ones the best by what is known then.
+    fn find_slower(&self, readings: &[ProgramReading]) -> Vec<usize> {
+        if self.earlier.is_empty() && self.effort.passes > 1 {
+            return Vec::new();
+        }
+        let rated = |experiment: &FormExperiment| {
+            matches!(experiment.meaning, ExperimentMeaning::Throughput { variant: None, .. })
+        };
+        let mut rates: Vec<(usize, f64)> = self
+            .plan
+            .experiments
+            .iter()
+            .zip(readings)
+            .enumerate()
+            .filter(|(_, (experiment, _))| rated(experiment))
+            .map(|(index, (_, reading))| {
+                let looked = reading.first_look.unwrap_or(f64::INFINITY);
+                (index, self.earlier_cost(index).unwrap_or(looked))
+            })
+            .collect();
+        rates.sort_by(|a, b| a.1.total_cmp(&b.1));
+        rates.into_iter().skip(self.effort.recipes).map(|(index, _)| index).collect()
+    }
+
+    /// What an experiment took in earlier passes.
+    fn earlier_cost(&self, index: usize) -> Option<f64> {
+        let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
+        let mut cycles: Vec<f64> = readings.flat_map(|reading| reading.cycles.clone()).collect();
+        (!cycles.is_empty()).then(|| median(&mut cycles))
+    }
+
+    /// The ways in which earlier passes measured a chain again.
+    fn earlier_variations(&self, index: usize) -> Vec<ChainVariation> {
+        let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
+        readings.flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect()
+    }
+
+    /// A program with at most `most` instances in its body.
+    pub(super) fn prepare_program(&self, experiment: &FormExperiment, most: usize) -> LoopedProgram {
+        let repeats = experiment.count_repeats(most);
+        let program = self.timer.build_program(experiment.world, &experiment.init, &experiment.period, repeats);
+        let loops = if most == 1 { 1 } else { SCOUT_LOOPS + (self.timer.step / SCOUT_STEP) as u64 };
+        LoopedProgram { program, copies: repeats * experiment.copies, loops }
+    }
+
+    /// Measures the rate of code that comes from the decoders, beside the first reading.
+    fn measure_decoders(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let Some(experiment) = self.plan.decoder_experiment() else { return Ok(()) };
+        let timed = [LoopedProgram { loops: 1, ..self.prepare_program(&experiment, usize::MAX) }];
+        let timings = self.time_layouts(executor, &timed, self.effort.layouts, random)?;
+        let mut decoded = ProgramReading::default();
+        timings.iter().for_each(|layout| decoded.add_layout(&layout[0]));
+        readings[0].decoded = decoded.cycles;
+        Ok(())
+    }
+
+    /// Measures chains again that may be slow for another reason than their latency: those that are hardly slower than the
+    /// rate of their instances, and those that take no whole number of cycles, because some instances wait for a unit, or
+    /// run in units of different latency. What one pass measured again, later ones do.
+    fn remeasure_chains(
+        &self,
+        executor: &mut dyn Executor,
+        readings: &mut [ProgramReading],
+        random: &mut Random,
+    ) -> Result<(), RunError> {
+        let rate = self.plan.best_rate(readings);
+        let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
+        if rate.is_infinite() || more > PADDING_MOST {
+            return Ok(());
+        }
+        let mut chosen: Vec<(usize, ChainVariation)> = Vec::new();
+        let mut programs = Vec::new();
+        for (index, reading) in readings.iter().enumerate() {
+            let cycles = match reading.cycles.is_empty() {
+                true => continue,
+                false => median(&mut reading.cycles.clone()),
+            };
+            if self.plan.is_through_memory(index) {
+                continue;
+            }
+            let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
+            // Chance must not make a chain odd in one run and whole in the next.
+            let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
+            let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE_CYCLES + chance;
+            let mut ways = self.earlier_variations(index);
+            ways.extend((bound || odd).then_some(ChainVariation::Longer(more)));
+            // Units of 512 bits are made of others in several ways.
+            let wide = self.plan.surroundings.vectors == VectorSetup::Zmm && cycles > 1.0 + WHOLE_CYCLES;
+            if odd || wide {
+                // As many as keep a unit busy all the time in a chain that is shorter by one cycle or two.
+                let about = cycles.round() as usize;
+                let counts = [about.saturating_sub(2), about.saturating_sub(1)];
+                ways.extend(
+                    counts.into_iter().filter(|count| (1..=FILLERS_MOST).contains(count)).map(ChainVariation::Beside),
+                );
+            }
+            ways.sort_unstable();
+            ways.dedup();
+            for way in ways {
+                let Some(experiment) = self.plan.vary_chain(index, way) else { continue };
+                let timed = self.prepare_program(&experiment, usize::MAX);
+                let each = cycles + if let ChainVariation::Longer(more) = way { more as f64 } else { 0.0 };
+                let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
+                programs.push(LoopedProgram { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });
+                chosen.push((index, way));
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let timings = self.time_layouts(executor, &programs, self.effort.layouts, random)?;
+        for (at, (index, way)) in chosen.into_iter().enumerate() {
+            let mut other = ProgramReading::default();
+            timings.iter().for_each(|layout| other.add_layout(&layout[at]));
+            readings[index].again.push((way, other.cycles));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an experiment can be left out of a slow form's.
+fn is_spare(experiment: &FormExperiment) -> bool {
+    let meaning = &experiment.meaning;
+    matches!(meaning, ExperimentMeaning::Throughput { .. } | ExperimentMeaning::SameDestination { .. })
+        || meaning.is_extra()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forms::form_anatomy::FormAnatomy;
+    use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_code::clock::Clock;
+    use cyclescope_core::machine::Machine;
+
+    #[test]
+    fn the_first_of_several_passes_measures_all_programs_and_later_ones_the_best_that_it_found() {
+        let criteria = FormCriteria { filters: vec!["Imul_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
+        let wanted = criteria.select(list_forms()).unwrap().remove(0);
+        let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &Machine::detect().features, &wanted);
+        let is_rate = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
+        let rates: Vec<usize> =
+            plan.experiments.iter().enumerate().filter(|(_, one)| is_rate(one)).map(|(at, _)| at).collect();
+        let timer = ProgramTimer::new(Clock::find_named("rdtscp-lfence").unwrap(), 1.0, 3.0);
+        // Those that seem the best at first sight are not.
+        let reading = |cost: fn(usize) -> f64, looked: fn(usize) -> f64| {
+            let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
+            for (place, index) in rates.iter().enumerate() {
+                readings[*index].cycles = vec![cost(place); 6];
+                readings[*index].first_look = Some(looked(place));
+            }
+            readings
+        };
+        let readings = reading(|place| 2.0 - 0.1 * place as f64, |place| 1.0 + 0.1 * place as f64);
+        let left = |passes: u32, earlier: &[Vec<ProgramReading>]| {
+            let effort = SurveyEffort { passes, recipes: 2, ..SurveyEffort::FULL };
+            FormMeasurement { timer: &timer, effort, plan: &plan, earlier }.find_slower(&readings)
+        };
+        let kept =
+            |left: Vec<usize>| -> Vec<usize> { rates.iter().copied().filter(|index| !left.contains(index)).collect() };
+        assert_eq!(kept(left(2, &[])), rates);
+        assert_eq!(kept(left(2, std::slice::from_ref(&readings))), rates[rates.len() - 2..]);
+        assert_eq!(kept(left(1, &[])), rates[..2], "of a single pass the look has to do");
+    }
+}

@@ -1,0 +1,190 @@
+//! Closed cycles of links, from whose times the links' costs follow.
+
+use crate::bodies::links::{self, LOADS, Link, LinkAddress, STORES, build_computed_copy};
+use crate::bodies::route::STEADY_LINKS;
+use crate::forms::form_anatomy::{RegisterBank, encode_instructions};
+use iced_x86::{Code, Instruction, MemoryOperand, Register};
+
+/// NOPs in a turn of the cycle that tells the width.
+const NOPS_A_TURN: usize = 8;
+/// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
+const ROTATED_REGISTERS: usize = 3;
+
+/// A general register by number, an address in R14.
+const ADDRESS_REGISTER: u8 = 14;
+/// Two addresses that change places with each turn of a cycle through memory, the first of which is also in R14.
+const FIRST_ADDRESS_REGISTER: u8 = 11;
+const SECOND_ADDRESS_REGISTER: u8 = 10;
+/// Bytes between them.
+const ADDRESS_DISTANCE: i32 = 64;
+const MAIN_ADDRESS: LinkAddress = LinkAddress { base: ADDRESS_REGISTER, displacement: 0 };
+const NEXT_ADDRESS: LinkAddress = LinkAddress { base: ADDRESS_REGISTER, displacement: ADDRESS_DISTANCE };
+const FIRST_ADDRESS: LinkAddress = LinkAddress { base: FIRST_ADDRESS_REGISTER, displacement: 0 };
+const CONSTANT_REGISTER: u8 = 12;
+const ZERO_REGISTER: u8 = 13;
+
+/// A closed cycle of links: each reads what the one before wrote.
+pub(super) struct LinkCycle {
+    pub(super) links: Vec<Link>,
+    pub(super) body: Vec<Instruction>,
+}
+
+impl LinkCycle {
+    /// NOPs, which tell the width of the core. One byte each would be so dense that buffers of decoded instructions can't
+    /// keep up.
+    pub(super) fn nop_cycle() -> LinkCycle {
+        let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
+        LinkCycle { links: Vec::new(), body: vec![nop; NOPS_A_TURN] }
+    }
+
+    /// Moves within general registers, of which each takes one core cycle wherever nothing disturbs them.
+    pub(super) fn control_cycle() -> LinkCycle {
+        LinkCycle::from_links(&[links::FROM_32; ROTATED_REGISTERS])
+    }
+
+    /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
+    /// would depend on nothing.
+    fn from_links(links: &[Link]) -> LinkCycle {
+        let mut source = 0;
+        let mut body = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            let (destination, constant) = match *link {
+                links::CLEAR => (source, ZERO_REGISTER),
+                _ if index + 1 == links.len() => (0, CONSTANT_REGISTER),
+                _ => (index as u8 + 1, CONSTANT_REGISTER),
+            };
+            body.push(link.build_instruction(destination, source, constant, MAIN_ADDRESS));
+            source = destination;
+        }
+        LinkCycle { links: links.to_vec(), body }
+    }
+
+    /// Through memory at one place; or stored at two and loaded from one and the other in turn, so that no core takes the
+    /// store's register for the load.
+    fn through_memory(store: Link, load: Link, alternating: bool) -> Option<LinkCycle> {
+        let within = links::find_link_within(load.to, load.name.starts_with('v'))?;
+        let mut links = vec![store, load];
+        let mut body = vec![store.build_instruction(0, 1, CONSTANT_REGISTER, MAIN_ADDRESS)];
+        if alternating {
+            let [one, other] =
+                [FIRST_ADDRESS_REGISTER, SECOND_ADDRESS_REGISTER].map(|number| Register::RAX + u32::from(number));
+            body.insert(0, Instruction::with2(Code::Xchg_rm64_r64, one, other).ok()?);
+            body.push(store.build_instruction(0, 1, CONSTANT_REGISTER, NEXT_ADDRESS));
+        }
+        body.push(load.build_instruction(
+            1,
+            0,
+            CONSTANT_REGISTER,
+            if alternating { FIRST_ADDRESS } else { MAIN_ADDRESS },
+        ));
+        for turn in 0..STEADY_LINKS as u8 {
+            // From register 1 to 2 and back, an even number of times.
+            body.push(within.build_instruction(2 - turn % 2, 1 + turn % 2, CONSTANT_REGISTER, MAIN_ADDRESS));
+            links.push(within);
+        }
+        Some(LinkCycle { links, body })
+    }
+
+    /// From a loaded value back to its address.
+    fn through_address(load: Link) -> Option<LinkCycle> {
+        let back: &[Link] = match (load.to, load.name.starts_with('v')) {
+            (RegisterBank::General, _) => &[],
+            (RegisterBank::Vector, true) => &[links::FROM_VECTOR_VEX],
+            (RegisterBank::Vector, false) => &[links::FROM_VECTOR],
+            (RegisterBank::Mask, _) => &[links::FROM_MASK],
+            (RegisterBank::Mmx, _) => &[links::FROM_MMX],
+            _ => return None,
+        };
+        let links = [&[load], back, &[links::XOR, links::XOR]].concat();
+        let mut body = vec![load.build_instruction(
+            if load.to == RegisterBank::General { 0 } else { 1 },
+            0,
+            CONSTANT_REGISTER,
+            MAIN_ADDRESS,
+        )];
+        body.extend(back.iter().map(|link| link.build_instruction(0, 1, CONSTANT_REGISTER, MAIN_ADDRESS)));
+        body.extend(
+            [links::XOR; 2].map(|link| link.build_instruction(ADDRESS_REGISTER, 0, CONSTANT_REGISTER, MAIN_ADDRESS)),
+        );
+        Some(LinkCycle { links, body })
+    }
+}
+
+/// Those cycles that the CPU has all links of.
+fn close_cycles<'a>(cycles: impl IntoIterator<Item = &'a [Link]>, has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+    cycles.into_iter().filter(|links| has(links)).map(LinkCycle::from_links).collect()
+}
+
+/// Cycles within one class of registers.
+pub(super) fn list_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+    let mut known: Vec<Vec<Link>> = vec![
+        vec![links::FROM_32; ROTATED_REGISTERS],
+        vec![links::FROM_16; ROTATED_REGISTERS],
+        vec![links::FROM_8; ROTATED_REGISTERS],
+        vec![links::XOR, links::FROM_32],
+        vec![links::FROM_32, links::CLEAR, links::RESTORE],
+        vec![links::SHUFFLE; ROTATED_REGISTERS],
+        vec![links::SHUFFLE_VEX; ROTATED_REGISTERS],
+        vec![links::ZERO_INDICES; ROTATED_REGISTERS],
+        vec![links::WITHIN_MASKS; ROTATED_REGISTERS],
+        vec![links::WITHIN_MMX; ROTATED_REGISTERS],
+    ];
+    let squares = links::SQUARES.iter().map(|(.., link)| link);
+    known.extend(squares.map(|link| vec![*link; if link.squares_in_place() { 1 } else { ROTATED_REGISTERS }]));
+    let selects = links::SELECT.iter().chain([&links::BORROW]);
+    known.extend(selects.map(|select| vec![links::COMPARE, *select]));
+    close_cycles(known.iter().map(Vec::as_slice), has)
+}
+
+/// Cycles of two links between two classes, and of one from the high byte of a register.
+pub(super) fn list_two_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+    let pairs = [
+        [links::TO_VECTOR, links::FROM_VECTOR],
+        [links::TO_VECTOR_VEX, links::FROM_VECTOR_VEX],
+        [links::TO_MASK, links::FROM_MASK],
+        [links::TO_MMX, links::FROM_MMX],
+        [links::FROM_HIGH, links::FROM_32],
+    ];
+    close_cycles(pairs.iter().map(|pair| &pair[..]), has)
+}
+
+/// Cycles whose middle link is between two classes without a pair of their own.
+pub(super) fn list_three_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+    let threes = [
+        [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
+        [links::TO_MASK, links::MASK_TO_VECTOR, links::FROM_VECTOR_VEX],
+    ];
+    close_cycles(threes.iter().map(|three| &three[..]), has)
+}
+
+/// Cycles from a loaded value back to its address.
+pub(super) fn list_load_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
+    LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| LinkCycle::through_address(*load)).collect()
+}
+
+/// Cycles of a store and a load: through one place, and through two in turn.
+pub(super) fn list_memory_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<[LinkCycle; 2]> {
+    let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
+    let ways = |(store, load): (&Link, &Link)| {
+        let one = |alternating| LinkCycle::through_memory(*store, *load, alternating);
+        Some([one(false)?, one(true)?])
+    };
+    trips.filter_map(ways).collect()
+}
+
+/// What runs before a cycle.
+pub(super) fn encode_init() -> Vec<u8> {
+    let address = Register::RAX + u32::from(ADDRESS_REGISTER);
+    let mut init = vec![
+        Instruction::with2(Code::Xor_r32_rm32, Register::R13D, Register::R13D).expect("two registers"),
+        Instruction::with2(Code::Mov_rm64_r64, MemoryOperand::with_base(address), address).expect("a store"),
+    ];
+    init.push(Instruction::with2(Code::Mov_r64_rm64, Register::RAX, address).expect("two registers"));
+    init.extend(build_computed_copy(Register::RAX + u32::from(FIRST_ADDRESS_REGISTER), address));
+    let next = MemoryOperand::with_base_displ(address, ADDRESS_DISTANCE.into());
+    init.push(
+        Instruction::with2(Code::Lea_r64_m, Register::RAX + u32::from(SECOND_ADDRESS_REGISTER), next)
+            .expect("an address"),
+    );
+    encode_instructions(&init).expect("plain instructions")
+}

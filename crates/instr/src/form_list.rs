@@ -1,0 +1,303 @@
+//! A list of one's own: which instructions to measure, what to find out, and what has to run before.
+//!
+//! The header names the columns, in any order and in capitals or not: `instruction` (a mnemonic, or the name in the
+//! instruction database), `operands` as tables write them, `size` (bits of the largest register operand, or of the memory operand where there is none), `isa` (CPUID
+//! features of which a form needs one; none of those with a `!` before them), `immediate` (numbers; with each of them a form is
+//! measured as a row of its own, and with no other), `measure` (`latency`, `throughput`, or
+//! `both`, which an empty field means too), `init` (assembly). Only `instruction` or `sequence` has to be there. A line that begins with
+//! `#` is a comment. A line has an instruction or, instead, a `sequence`: assembly that is measured as one. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
+//! stands for all operands that the instruction can have.
+
+use crate::forms::instruction_sequence::InstructionSequence;
+use crate::forms::target_form::TargetForm;
+use crate::isa_filter::IsaFilter;
+use crate::selection::{full_name, list_forms};
+use crate::tables::reference;
+use cyclescope_code::asm::{self, Listing, nearest_words};
+use cyclescope_measure::study::csv_list::{BadList, for_each_row};
+use std::collections::{BTreeSet, HashMap};
+
+const LIST_COLUMNS: [&str; 8] = ["instruction", "operands", "measure", "init", "size", "isa", "immediate", "sequence"];
+/// Columns of which a list has one.
+const SUBJECT_COLUMNS: [&str; 2] = ["instruction", "sequence"];
+/// The operands of a line that wants every kind.
+const ANY_OPERANDS: &str = "*";
+/// Forms that an error lists at most.
+const LISTED_FORMS: usize = 8;
+
+/// Reads the content of a file.
+pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
+    let known = list_forms();
+    let mut forms: Vec<TargetForm> = Vec::new();
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    for_each_row(content, &LIST_COLUMNS, &SUBJECT_COLUMNS, |fields, line| {
+        for wanted in read_subjects(fields, &known)? {
+            if let Some(earlier) = seen.insert(full_name(&wanted), line) {
+                let message = format!("{} is in line {earlier} already", full_name(&wanted));
+                let remedy = "name each form once, or with another immediate; a row has one init code";
+                return Err((message, remedy.to_string()));
+            }
+            forms.push(wanted);
+        }
+        Ok(())
+    })?;
+    if forms.is_empty() {
+        let message = "it names no instructions".to_string();
+        return Err(BadList {
+            line: None,
+            message,
+            remedy: "write one a line, below the names of the columns".to_string(),
+        });
+    }
+    Ok(forms)
+}
+
+/// What one line asks for; else what is wrong, and the remedy.
+fn read_subjects(
+    [instruction, operands, measure, init, size, isa, immediate, sequence]: [&str; LIST_COLUMNS.len()],
+    known: &[TargetForm],
+) -> Result<Vec<TargetForm>, (String, String)> {
+    let (latency, throughput) = match measure.to_lowercase().as_str() {
+        "" | "both" => (true, true),
+        "latency" => (true, false),
+        "throughput" => (false, true),
+        _ => {
+            let remedy = "write latency, throughput or both, or leave it empty for both";
+            return Err((format!("`{measure}` can't be measured"), remedy.to_string()));
+        }
+    };
+    let init = assemble_column("init", init)?;
+    let asked = |wanted| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
+    if !sequence.is_empty() {
+        if [instruction, operands, size, isa, immediate].iter().any(|field| !field.is_empty()) {
+            let remedy = "leave instruction, operands, size, isa and immediate empty beside a sequence";
+            return Err(("it has a sequence and an instruction".to_string(), remedy.to_string()));
+        }
+        let code = assemble_column("sequence", sequence)?;
+        let found = InstructionSequence::new(code.instructions())
+            .map_err(|(message, remedy)| (format!("sequence: {message}"), remedy.to_string()))?;
+        return Ok(TargetForm::from_sequence(found).into_iter().map(asked).collect());
+    }
+    let operands = if operands.is_empty() && !size.is_empty() { ANY_OPERANDS } else { operands };
+    let found = find_forms(instruction, operands, known)?;
+    let found = retain_isa(retain_size(found, size)?, isa)?;
+    if found.is_empty() {
+        let remedy = "leave size or isa empty, or name others";
+        return Err((format!("{instruction} has no such form of this size and set"), remedy.to_string()));
+    }
+    Ok(apply_immediates(instruction, &found, immediate)?.into_iter().map(asked).collect())
+}
+
+/// The assembly in a column.
+fn assemble_column(column: &str, text: &str) -> Result<Listing, (String, String)> {
+    asm::parse_assembly(text).map_err(|error| {
+        let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
+        let message = format!("{column}, column {}: {}", error.column, error.message);
+        (message, format!("write Intel syntax{expected}"))
+    })
+}
+
+/// These with each of the immediates, of those that can have it; as they are without one.
+fn apply_immediates(
+    instruction: &str,
+    forms: &[&TargetForm],
+    immediates: &str,
+) -> Result<Vec<TargetForm>, (String, String)> {
+    if immediates.is_empty() {
+        return Ok(forms.iter().map(|wanted| (*wanted).clone()).collect());
+    }
+    let mut found = Vec::new();
+    for text in immediates.split_whitespace() {
+        let Some(value) = parse_number(text) else {
+            let remedy = "write one such as 5, -1 or 0x1b, several with blanks between them";
+            return Err((format!("`{text}` is no number of 64 bits"), remedy.to_string()));
+        };
+        let before = found.len();
+        found.extend(forms.iter().filter_map(|wanted| wanted.with_immediate(value)));
+        if found.len() == before {
+            let remedy = "leave immediate empty, or name a form whose code can hold it";
+            return Err((format!("{instruction} has no such form with the immediate {text}"), remedy.to_string()));
+        }
+    }
+    Ok(found)
+}
+
+/// A number, decimal or hexadecimal; from 2⁶³ on it is that of the same bits.
+fn parse_number(text: &str) -> Option<i64> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let digits = digits.to_lowercase();
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => digits.parse::<u64>(),
+    };
+    let value = value.ok()?;
+    if negative { 0i64.checked_sub_unsigned(value) } else { Some(value as i64) }
+}
+
+/// Those of this size in bits; all of them without a size.
+fn retain_size<'a>(mut forms: Vec<&'a TargetForm>, size: &str) -> Result<Vec<&'a TargetForm>, (String, String)> {
+    const SIZES: [usize; 8] = [8, 16, 32, 64, 80, 128, 256, 512];
+    if size.is_empty() {
+        return Ok(forms);
+    }
+    let Some(bits) = size.parse().ok().filter(|bits| SIZES.contains(bits)) else {
+        let text = SIZES.map(|bits| bits.to_string()).join(", ");
+        return Err((format!("`{size}` is not the size of a register"), format!("write bits: one of {text}")));
+    };
+    forms.retain(|wanted| wanted.form.register_bits() == Some(bits));
+    Ok(forms)
+}
+
+/// Those that these instruction sets allow.
+fn retain_isa<'a>(mut forms: Vec<&'a TargetForm>, isa: &str) -> Result<Vec<&'a TargetForm>, (String, String)> {
+    let names = isa.split([' ', ',', '+']).filter(|name| !name.is_empty());
+    let isa = IsaFilter::new(names).map_err(|(name, near)| {
+        let remedy = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`cyclescope instr --all --list` shows all features".to_string(),
+        };
+        (format!("there is no CPUID feature `{name}`"), remedy)
+    })?;
+    forms.retain(|wanted| isa.allows_form(wanted));
+    Ok(forms)
+}
+
+fn find_forms<'a>(
+    instruction: &str,
+    operands: &str,
+    known: &'a [TargetForm],
+) -> Result<Vec<&'a TargetForm>, (String, String)> {
+    if instruction.is_empty() {
+        return Err(("the instruction is empty".to_string(), "name one".to_string()));
+    }
+    let mnemonic = reference::spell_mnemonic(instruction);
+    let code = |wanted: &TargetForm| format!("{:?}", wanted.form.code).to_lowercase();
+    let named: Vec<&TargetForm> = known
+        .iter()
+        .filter(|wanted| wanted.form.mnemonic() == mnemonic || code(wanted) == instruction.to_lowercase())
+        .collect();
+    if named.is_empty() {
+        let words: BTreeSet<String> = known.iter().flat_map(|wanted| [wanted.form.mnemonic(), code(wanted)]).collect();
+        let near = nearest_words(&mnemonic, words.iter().map(String::as_str));
+        let remedy = match near.first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`cyclescope instr --all --list` shows all".to_string(),
+        };
+        return Err((format!("there is no instruction `{instruction}`"), remedy));
+    }
+    if operands == ANY_OPERANDS {
+        return Ok(named);
+    }
+    let asked = reference::spell_operands(operands);
+    let spelt = |wanted: &&TargetForm| reference::spell_operands(&wanted.form.describe_operands());
+    let found: Vec<&TargetForm> = named.iter().copied().filter(|wanted| spelt(wanted) == asked).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let mut forms: Vec<String> = Vec::new();
+    for written in named.iter().map(|wanted| wanted.form.describe_operands()) {
+        if !forms.contains(&written) {
+            forms.push(written);
+        }
+    }
+    let more = if forms.len() > LISTED_FORMS { " or others" } else { "" };
+    forms.truncate(LISTED_FORMS);
+    let has = if operands.is_empty() { "needs operands".to_string() } else { format!("has no form `{operands}`") };
+    Err((format!("{instruction} {has}"), format!("it takes {}{more}", forms.join(" | "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_come_in_any_order() {
+        let text = "\u{feff}Init,OPERANDS,instruction,measure\r\n# a comment\r\n\
+                    \"xor edx, edx; mov eax, 7\",R32,div,Throughput\r\n\
+                    ,\"reg64,reg64\",Add_r64_rm64,\r\n,,nop,latency\r\n";
+        let found = read_list(text.as_bytes()).unwrap();
+        let names: Vec<String> = found.iter().map(full_name).collect();
+        assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
+        let wanted: Vec<(bool, bool)> = found.iter().map(|wanted| (wanted.latency, wanted.throughput)).collect();
+        assert_eq!(wanted[..3], [(false, true), (true, true), (true, false)]);
+        assert_eq!((found[0].init.is_empty(), found[1].init.is_empty()), (false, true));
+    }
+
+    #[test]
+    fn a_mnemonic_stands_for_all_encodings() {
+        let found = read_list(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
+        let encodings: Vec<&str> = found.iter().map(|wanted| wanted.form.encoding()).collect();
+        assert_eq!(encodings, ["vex", "evex"]);
+    }
+
+    #[test]
+    fn sizes_and_sets_choose_among_the_forms_of_a_line() {
+        let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
+        let sized = names("instruction,operands,size\nadd,,16\n");
+        assert!(sized.contains(&"Add_r16_rm16 r16, m16".to_string()) && sized.len() > 4, "{sized:?}");
+        assert!(sized.iter().all(|name| name.contains("16")), "{sized:?}");
+        assert!(names("instruction,operands\nadd,*\n").len() > sized.len());
+        let wide = names("instruction,size,isa\nvaddps,256,!avx512vl\n");
+        assert!(!wide.is_empty() && wide.iter().all(|name| name.starts_with("VEX_Vaddps_ymm")), "{wide:?}");
+        assert_eq!(names("instruction,operands,isa\nvaddps,\"xmm,xmm,xmm\",avx512f !avx\n").len(), 1);
+    }
+
+    #[test]
+    fn a_form_is_listed_once_for_each_immediate() {
+        let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
+        let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\nShl_rm64_imm8,\"r64, imm8\",-1\n";
+        let rows = ["imm8", "0x1", "0x20", "-0x1"].map(|immediate| format!("Shl_rm64_imm8 r64, {immediate}"));
+        assert_eq!(names(text), rows);
+        // Of all forms, those that have one.
+        let all = names("instruction,operands,immediate\nadd,*,0x1234\n");
+        assert!(all.len() > 4 && all.iter().all(|name| name.ends_with(", 0x1234")), "{all:?}");
+        assert!(!all.iter().any(|name| name.contains("imm8")), "{all:?}");
+    }
+
+    #[test]
+    fn a_line_may_have_a_sequence() {
+        let text =
+            "sequence,measure,init,instruction\n\"popcnt RAX,rbx; add rax, 1\",latency,\"mov ebx, 3\",\n,,,nop\n";
+        let found = read_list(text.as_bytes()).unwrap();
+        assert_eq!(full_name(&found[0]), "popcnt rax, rbx; add rax, 1");
+        assert_eq!((found[0].throughput, found[0].init.is_empty(), found[0].encoding()), (false, false, "sequence"));
+        assert!(found.len() > 1 && found[1].sequence.is_none());
+        assert!(read_list(b"sequence\nnop\n").is_ok());
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_helps() {
+        let cases = [
+            ("instruction,operand\n", Some(1), "did you mean `operands`"),
+            ("operands\nr64\n", Some(1), "name the columns"),
+            ("instruction,init,init\n", Some(1), "leave one"),
+            ("instruction\n", None, "one a line"),
+            ("instruction\nnop\n\nimull\n", Some(4), "did you mean"),
+            ("instruction,operands\nadd,\"r64, r65\"\n", Some(2), "it takes "),
+            ("instruction\nadd\n", Some(2), "it takes "),
+            ("instruction,measure\nnop,speed\n", Some(2), "latency, throughput or both"),
+            ("instruction,size\nadd,65\n", Some(2), "one of 8, 16"),
+            ("instruction,size\nadd,512\n", Some(2), "leave size"),
+            ("instruction,operands,isa\nadd,*,avx512bv\n", Some(2), "avx512bw"),
+            ("instruction,operands,immediate\nshl,\"r64, imm8\",300\n", Some(2), "can hold it"),
+            ("instruction,operands,immediate\nadd,\"r64, imm8\",255\n", Some(2), "can hold it"),
+            ("instruction,operands,immediate\nadd,\"r64, r64\",1\n", Some(2), "leave immediate empty"),
+            ("instruction,operands,immediate\nint,imm8,3\n", Some(2), "leave immediate empty"),
+            ("instruction,operands,immediate\nshl,\"r64, imm8\",one\n", Some(2), "0x1b"),
+            ("instruction,operands,immediate\nshl,\"r64, imm8\",1\nshl,\"r64, imm8\",2 0x1\n", Some(3), "once"),
+            ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
+            ("sequence\nmov raxx\n", Some(2), "Intel syntax"),
+            ("sequence\nnop; jmp $+2\n", Some(2), "branches"),
+            ("sequence,size\nnop,64\n", Some(2), "beside a sequence"),
+            ("sequence\nnop; nop\nNOP;nop\n", Some(3), "once"),
+            ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
+            ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),
+            ("instruction\n,\n", Some(2), ""),
+        ];
+        for (text, line, remedy) in cases {
+            let error = read_list(text.as_bytes()).unwrap_err();
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.remedy.contains(remedy), "{text}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! What particular instructions need before they can run, as data.
+//!
+//! Nothing here says what an instruction costs: only which values its registers and its memory must hold for it to run
+//! at all, again and again, and to do what it usually does.
+
+use iced_x86::{Code, Mnemonic};
+
+/// The header of an XSAVE area has to be zero where XSAVE does not write it (Intel SDM vol. 1, 13.4.2).
+macro_rules! cleared {
+    () => {
+        "xor ebx, ebx; mov [r14+512], rbx; mov [r14+520], rbx; mov [r14+528], rbx; mov [r14+536], rbx; \
+         mov [r14+544], rbx; mov [r14+552], rbx; mov [r14+560], rbx; mov [r14+568], rbx"
+    };
+}
+
+/// What a group of instructions needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InstructionSetting {
+    /// The instructions.
+    pub mnemonics: &'static [Mnemonic],
+    /// Those of which not all operands need the same.
+    pub codes: &'static [Code],
+    /// Assembly that runs once before the body. The address of memory operands is in R14.
+    pub init: &'static str,
+    /// Values that a chain runs through are put back to what they were.
+    pub restores_values: bool,
+    /// Operands are numbers with full mantissas: the time may depend on them.
+    pub full_mantissas: bool,
+    /// A chain squares each result.
+    pub squared: bool,
+    /// All memory operands are at one address: what `init` prepared.
+    pub prepared: bool,
+    /// The immediate, where not any will do.
+    pub immediate: Option<i64>,
+    /// Register operands that hold an address, from 1.
+    pub pointer: Option<u32>,
+    /// Empties caches or buffers of translations, so that what follows is slow once.
+    pub empties: bool,
+    /// One instance may take a millisecond.
+    pub long: bool,
+}
+
+/// Most instructions need nothing.
+pub(crate) const NO_SETTING: InstructionSetting = InstructionSetting {
+    mnemonics: &[],
+    codes: &[],
+    init: "",
+    restores_values: false,
+    full_mantissas: false,
+    squared: false,
+    prepared: false,
+    immediate: None,
+    pointer: None,
+    empties: false,
+    long: false,
+};
+
+/// All registers that may be a constant operand get one value.
+macro_rules! everywhere {
+    ($before:literal, $after:literal) => {
+        concat!(
+            $before, "rax", $after, $before, "rbx", $after, $before, "rcx", $after, $before, "rdx", $after, $before,
+            "rsi", $after, $before, "rdi", $after, $before, "rbp", $after, $before, "r8", $after, $before, "r9",
+            $after, $before, "r10", $after, $before, "r11", $after, $before, "r12", $after, $before, "r13", $after
+        )
+    };
+}
+
+/// The exceptions.
+pub(crate) const SETTINGS: &[InstructionSetting] = &[
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Div, Mnemonic::Idiv],
+        // Divisors that are high bytes are above zero too. Where other registers hold addresses, these do not.
+        init: "xor edx, edx; mov eax, 0x10019; mov ebx, 0x10303; mov ecx, 0x10303; mov ebp, ecx; mov esi, ecx; \
+               mov edi, ecx",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[
+            Mnemonic::Divps,
+            Mnemonic::Divpd,
+            Mnemonic::Divss,
+            Mnemonic::Divsd,
+            Mnemonic::Vdivps,
+            Mnemonic::Vdivpd,
+            Mnemonic::Vdivss,
+            Mnemonic::Vdivsd,
+            Mnemonic::Vdivph,
+            Mnemonic::Vdivsh,
+        ],
+        full_mantissas: true,
+        ..NO_SETTING
+    },
+    // A chain of square roots alone would end at one.
+    InstructionSetting {
+        mnemonics: &[
+            Mnemonic::Sqrtps,
+            Mnemonic::Sqrtpd,
+            Mnemonic::Sqrtss,
+            Mnemonic::Sqrtsd,
+            Mnemonic::Vsqrtps,
+            Mnemonic::Vsqrtpd,
+            Mnemonic::Vsqrtss,
+            Mnemonic::Vsqrtsd,
+            Mnemonic::Vsqrtph,
+            Mnemonic::Vsqrtsh,
+        ],
+        full_mantissas: true,
+        squared: true,
+        ..NO_SETTING
+    },
+    // Results that are operands again would end at numbers that are quick.
+    InstructionSetting {
+        mnemonics: &[
+            Mnemonic::Fsqrt,
+            Mnemonic::Fsin,
+            Mnemonic::Fcos,
+            Mnemonic::Frndint,
+            Mnemonic::F2xm1,
+            Mnemonic::Fscale,
+            Mnemonic::Fprem,
+            Mnemonic::Fprem1,
+        ],
+        restores_values: true,
+        ..NO_SETTING
+    },
+    // The bit's number is an address: no register that may hold it holds one at first.
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Bt, Mnemonic::Bts, Mnemonic::Btr, Mnemonic::Btc],
+        init: "xor ebp, ebp; xor esi, esi; xor edi, edi",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Cpuid],
+        init: "xor eax, eax; xor ecx, ecx",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting { mnemonics: &[Mnemonic::Xgetbv], init: "xor ecx, ecx", restores_values: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Rdpkru], init: "xor ecx, ecx", restores_values: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Rdpru], init: "xor ecx, ecx", restores_values: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Xlatb], init: "mov rbx, r14", restores_values: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Clzero], init: "mov rax, r14", restores_values: true, ..NO_SETTING },
+    InstructionSetting {
+        mnemonics: &[
+            Mnemonic::Movsb,
+            Mnemonic::Movsw,
+            Mnemonic::Movsq,
+            Mnemonic::Cmpsb,
+            Mnemonic::Cmpsw,
+            Mnemonic::Cmpsq,
+            Mnemonic::Stosb,
+            Mnemonic::Stosw,
+            Mnemonic::Stosd,
+            Mnemonic::Stosq,
+            Mnemonic::Lodsb,
+            Mnemonic::Lodsw,
+            Mnemonic::Lodsd,
+            Mnemonic::Lodsq,
+            Mnemonic::Scasb,
+            Mnemonic::Scasw,
+            Mnemonic::Scasd,
+            Mnemonic::Scasq,
+            Mnemonic::Push,
+            Mnemonic::Pop,
+            Mnemonic::Pushf,
+            Mnemonic::Pushfq,
+            Mnemonic::Popf,
+            Mnemonic::Popfq,
+            Mnemonic::Leave,
+            Mnemonic::Maskmovdqu,
+            Mnemonic::Maskmovq,
+            Mnemonic::Vmaskmovdqu,
+        ],
+        restores_values: true,
+        ..NO_SETTING
+    },
+    // The string instructions, whose names SSE has too.
+    InstructionSetting { mnemonics: &[Mnemonic::Movsd, Mnemonic::Cmpsd], restores_values: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Enter], restores_values: true, immediate: Some(0), ..NO_SETTING },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Ldmxcsr],
+        init: "stmxcsr dword ptr [r14]",
+        prepared: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Vldmxcsr],
+        init: "vstmxcsr dword ptr [r14]",
+        prepared: true,
+        ..NO_SETTING
+    },
+    InstructionSetting { mnemonics: &[Mnemonic::Fldcw], init: "fnstcw word ptr [r14]", prepared: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Fldenv], init: "fnstenv [r14]", prepared: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Frstor], init: "fnsave [r14]; fninit", prepared: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Fxrstor], init: "fxsave [r14]", prepared: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Fxrstor64], init: "fxsave64 [r14]", prepared: true, ..NO_SETTING },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Xsave, Mnemonic::Xsaveopt, Mnemonic::Xsavec, Mnemonic::Xsaves],
+        init: "mov eax, 7; xor edx, edx",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Xsave64, Mnemonic::Xsaveopt64, Mnemonic::Xsavec64, Mnemonic::Xsaves64],
+        init: "mov eax, 7; xor edx, edx",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Xrstor],
+        init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave [r14]"),
+        restores_values: true,
+        prepared: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Xrstor64],
+        init: concat!("mov eax, 7; xor edx, edx; ", cleared!(), "; xsave64 [r14]"),
+        restores_values: true,
+        prepared: true,
+        ..NO_SETTING
+    },
+    // The null selector, in whatever register keeps its value; other moves do not mind.
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Mov],
+        init: "xor r10d, r10d; xor r11d, r11d; xor r12d, r12d",
+        ..NO_SETTING
+    },
+    InstructionSetting { mnemonics: &[Mnemonic::Movdir64b], pointer: Some(1), restores_values: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Rdpmc], init: "xor ecx, ecx", restores_values: true, ..NO_SETTING },
+    // Only what was read from CR0 may be written to it.
+    InstructionSetting {
+        codes: &[Code::Mov_cr_r64],
+        init: everywhere!("mov ", ", cr0; "),
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        codes: &[Code::Mov_dr_r64],
+        init: everywhere!("mov ", ", 0; "),
+        restores_values: true,
+        ..NO_SETTING
+    },
+    // IA32_FS_BASE, which is nobody's while the code runs.
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Rdmsr],
+        init: "mov ecx, 0xc0000100",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Wrmsr],
+        init: "mov ecx, 0xc0000100; xor eax, eax; xor edx, edx",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Xsetbv],
+        init: "xor ecx, ecx; xgetbv",
+        restores_values: true,
+        ..NO_SETTING
+    },
+    InstructionSetting { mnemonics: &[Mnemonic::Wbinvd, Mnemonic::Wbnoinvd], empties: true, long: true, ..NO_SETTING },
+    InstructionSetting { mnemonics: &[Mnemonic::Invlpg], empties: true, ..NO_SETTING },
+    // The descriptor is context 0, address 0; the register holds the type.
+    InstructionSetting {
+        mnemonics: &[Mnemonic::Invpcid],
+        init: concat!("mov qword ptr [r14], 0; mov qword ptr [r14+8], 0; ", everywhere!("mov ", ", 0; ")),
+        restores_values: true,
+        prepared: true,
+        empties: true,
+        ..NO_SETTING
+    },
+];
+
+/// The setting of an instruction.
+pub(crate) fn find_setting(code: Code) -> &'static InstructionSetting {
+    let alone = SETTINGS.iter().find(|setting| setting.codes.contains(&code));
+    let mnemonic = code.mnemonic();
+    alone.or_else(|| SETTINGS.iter().find(|setting| setting.mnemonics.contains(&mnemonic))).unwrap_or(&NO_SETTING)
+}

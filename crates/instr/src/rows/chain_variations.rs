@@ -1,0 +1,255 @@
+//! The ways in which one chain was measured, and which of them counts.
+
+use super::instr_row::{LatencyBound, LatencyRegimes, OperandLatency};
+use super::memory_links::{self, is_memory_link, latency_cycles};
+use super::regimes::estimate_regimes;
+use super::row_analysis::{PASS_SHARE, RowAnalysis};
+use crate::bodies::links::{self, Link};
+use crate::experiments::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning};
+use crate::experiments::link_costs::LinkEstimate;
+use crate::experiments::modes::estimate_usual;
+use crate::experiments::program_reading::ProgramReading;
+use crate::experiments::store_load_trip::{MemoryRenaming, RENAMED_SHARE, StoreLoadTrip};
+use crate::forms::form_anatomy::{OperandPlace, RegisterSlot};
+use cyclescope_code::asm::Listing;
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+use cyclescope_measure::result::record::Quantity;
+
+/// Core cycles within which two chains have the same cost.
+pub(super) const SAME_CYCLES: f64 = 0.05;
+/// Core cycles by which an open chain, in which no instance waits, is faster than its links.
+const OPEN_CYCLES: f64 = 0.5;
+/// Core cycles that computing takes at least.
+const COMPUTE_LEAST: f64 = 1.0;
+/// Forwarding is taken to cost no more than this, in units of what a load takes from its address: an assumption, met by Zen 5
+/// (7.1 and 4 core cycles).
+const FORWARDING_MOST: f64 = 2.0;
+
+/// A latency, whether its links are certain, and what the whole chain takes for each instance.
+pub(super) type LatencyFigure = (OperandLatency, bool, f64);
+
+impl RowAnalysis<'_> {
+    /// The way whose figure counts: that of the plan, unless another one was tried in every pass, and is quicker in each that
+    /// has both. What else happens in a chain makes it slower, never faster. One in which only few layouts came to a figure,
+    /// because the cost of the others was not proportional to the number of instances, is none. Where short chains show that
+    /// the chain has two latencies, one that is no slower than its instances is none: that fewer instructions wait in the
+    /// scheduler makes it quicker, it is but a bound, and the row has both latencies.
+    pub(super) fn find_quickest(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        meaning: &ExperimentMeaning,
+    ) -> Option<(Option<ChainVariation>, LatencyFigure)> {
+        let mut all = self.estimate_variations(passes, index, meaning);
+        let by_pass: Vec<_> =
+            passes.iter().map(|pass| self.estimate_variations(std::slice::from_ref(pass), index, meaning)).collect();
+        let has_plan = all.iter().any(|(way, _)| way.is_none());
+        let has_two = all.len() > 1 && self.find_regimes(passes, index).is_some();
+        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
+        all.retain(|(way, (.., raw))| {
+            let is_bound = has_two && *raw <= rate * (1.0 + BOUND_SHARE);
+            let quicker = |ways: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
+                let of = |way: Option<ChainVariation>| ways.iter().find(|(other, _)| *other == way);
+                of(*way).zip(of(None)).is_none_or(|(one, plain)| is_below(&one.1.0, &plain.1.0))
+            };
+            let tried = |way| {
+                let mut readings = passes.iter().filter_map(|pass| pass.get(index));
+                readings.all(|reading| reading.again.iter().any(|(other, _)| *other == way))
+            };
+            let counts = |way| tried(way) && self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
+            !has_plan || way.is_none_or(|way| !is_bound && counts(way))
+        });
+        let once = |(_, (latency, ..)): &(Option<ChainVariation>, LatencyFigure)| latency.cost.high.is_none();
+        all.into_iter()
+            .min_by(|a, b| once(a).cmp(&once(b)).then(latency_cycles(&a.1.0).total_cmp(&latency_cycles(&b.1.0))))
+    }
+
+    /// The two latencies of an experiment's chain, where it has two.
+    pub(super) fn find_regimes(&self, passes: &[Vec<ProgramReading>], index: usize) -> Option<LatencyRegimes> {
+        let ExperimentMeaning::Latency { links, .. } = &self.plan.experiments[index].meaning else {
+            return None;
+        };
+        let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
+        // Where links are quicker too, nobody can tell whose the difference is.
+        let less = self.gauge.sum(links).filter(|_| self.gauge.is_steady(links))?.cycles;
+        estimate_regimes(&readings, less, self.confidence)
+    }
+
+    /// Whether a chain in some way came to a figure in half as many layouts as the one of the plan in the same passes.
+    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, way: ChainVariation) -> bool {
+        let readings = passes.iter().filter_map(|pass| pass.get(index));
+        let counts = readings.filter_map(|reading| {
+            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == way)?;
+            Some([cycles.len(), reading.cycles.len()])
+        });
+        let [steady, planned] = counts.fold([0, 0], |sum, counts| [0, 1].map(|at| sum[at] + counts[at]));
+        2 * steady >= planned
+    }
+
+    /// The latency by the experiment's chain as it was planned, and by each other way in which it was measured.
+    pub(super) fn estimate_variations(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        meaning: &ExperimentMeaning,
+    ) -> Vec<(Option<ChainVariation>, LatencyFigure)> {
+        let estimate = self.estimate_experiment(passes, index);
+        let renamed = self.least_through_memory(passes, meaning);
+        let plain = estimate.and_then(|estimate| self.subtract_links(meaning, estimate.cost, renamed));
+        let mut ways: Vec<ChainVariation> = Vec::new();
+        for reading in passes.iter().filter_map(|pass| pass.get(index)) {
+            let new: Vec<ChainVariation> = reading.again.iter().map(|(way, _)| *way).collect();
+            ways.extend(new.into_iter().filter(|way| !ways.contains(way)).collect::<Vec<_>>());
+        }
+        let again = ways.into_iter().filter_map(|way| {
+            let cost = estimate_usual(&variation_figures(passes, index, way), self.confidence)?.cost;
+            let (latency, certain, raw) =
+                self.subtract_links(&self.plan.vary_chain(index, way)?.meaning, cost, None)?;
+            // So long a chain is not bound by the rate of its instances.
+            let raw = if matches!(way, ChainVariation::Longer(_)) { f64::INFINITY } else { raw };
+            Some((Some(way), (latency, certain, raw)))
+        });
+        plain.map(|plain| (None, plain)).into_iter().chain(again).collect()
+    }
+
+    /// The latency by a chain that takes `raw`, whether its links are certain, and what it takes for each instance.
+    /// `renamed` is what a chain through memory takes at least beside its other links, if memory is not renamed.
+    fn subtract_links(
+        &self,
+        meaning: &ExperimentMeaning,
+        raw: Interval,
+        renamed: Option<f64>,
+    ) -> Option<LatencyFigure> {
+        let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
+        let LinkEstimate { cycles, certain, .. } = self.gauge.sum(links)?;
+        // What the convention has no say in.
+        let own = |link: &&Link| match renamed {
+            Some(_) => !is_memory_link(link),
+            None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
+        };
+        let apart: Vec<Link> = links.iter().filter(own).copied().collect();
+        let beside = self.gauge.sum(&apart)?;
+        // What is faster than its own links is not closed: a store that a core takes for a move does not wait for its
+        // address. Of links through memory nothing may remain, of others from one class to another a cycle.
+        let least = |link: &Link| match self.gauge.sum(&[*link]) {
+            Some(cost) if cost.certain => cost.cycles,
+            _ => 1.0,
+        };
+        let closed = if renamed.is_some() { apart.iter().map(least).sum::<f64>() } else { cycles };
+        if raw.value < closed - OPEN_CYCLES {
+            return None;
+        }
+        let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
+        // Where the convention gives a link more than there is, only the whole is known.
+        let whole = is_renamed || !certain && raw.high < cycles;
+        let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
+        let margin = self.gauge.sum(&taken)?.margin;
+        let cost = memory_links::subtract_cost(raw.widen_by(margin), cycles);
+        let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
+        let subtracted = match taken.is_empty() {
+            true => String::new(),
+            false => format!(" [{:.2} less {cycles:.2} for {}]", raw.value, links::join_names(&taken)),
+        };
+        let latency = OperandLatency {
+            from: from.clone(),
+            to: to.clone(),
+            cost: Quantity::new(cost, Unit::CoreCycles),
+            bound: match certain {
+                true => LatencyBound::Exact,
+                false if whole && !is_renamed => LatencyBound::Upper,
+                // The load waits for the same address, which may take longer than the store.
+                false if !meaning.is_alternating() && memory_links::is_from_address(meaning) => LatencyBound::Upper,
+                false => LatencyBound::Sum,
+            },
+            variant: if is_renamed { Some(memory_links::RENAMED.to_string()) } else { variant.clone() },
+            immediate: None,
+            chain: format!("{turn}{subtracted}"),
+            regimes: None,
+        };
+        let instances = if meaning.has_pairs() { 2.0 } else { 1.0 };
+        Some((latency, certain, raw.value / instances))
+    }
+
+    /// The latency by an experiment, whether its links are certain, and the whole chain's cost.
+    pub(crate) fn estimate_latency(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        index: usize,
+        meaning: &ExperimentMeaning,
+    ) -> Option<LatencyFigure> {
+        let all = self.estimate_variations(passes, index, meaning);
+        let (_, least) = self.find_quickest(passes, index, meaning)?;
+        // A longer chain of the same latency shows that this one is not bound by the rate either.
+        let same = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
+            raw.is_infinite() && (latency_cycles(latency) - latency_cycles(&least.0)).abs() <= SAME_CYCLES
+        };
+        let raw = if all.iter().any(same) { f64::INFINITY } else { least.2 };
+        Some((least.0, least.1, raw))
+    }
+
+    /// What a chain through memory takes at least, beside its other links, where memory is not renamed; infinite where it is
+    /// renamed in every chain. `None` for other chains.
+    pub(super) fn least_through_memory(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        meaning: &ExperimentMeaning,
+    ) -> Option<f64> {
+        let ExperimentMeaning::Latency { to, ports: Some(ports), .. } = meaning else { return None };
+        let trip = self.find_trip(meaning)?;
+        if trip.renamed == MemoryRenaming::Always {
+            return Some(f64::INFINITY);
+        }
+        let load = trip.load;
+        // Two places in turn can cost a core more than forwarding does, where it guesses which store a load reads.
+        let whole = trip.whole.min(FORWARDING_MOST * load);
+        let reads = self.plan.anatomy.reads_place(OperandPlace::Memory);
+        let computed = if reads { COMPUTE_LEAST } else { 0.0 };
+        let floor = match (ports.0.place, ports.1.place) {
+            // An instance that loads from the address too does so before it computes what it stores.
+            (OperandPlace::Slot(RegisterSlot::Base), OperandPlace::Memory) if reads => load + COMPUTE_LEAST + whole,
+            (OperandPlace::Memory, OperandPlace::Memory) => {
+                self.self_chain_cost(passes, trip).unwrap_or(0.0).max(whole + COMPUTE_LEAST)
+            }
+            (_, OperandPlace::Memory) => whole + computed,
+            // What comes after the load takes as long from its address as from what was stored.
+            _ => self.address_cost(passes, to, false).unwrap_or(0.0).max(load),
+        };
+        Some(floor - (1.0 - RENAMED_SHARE) * load)
+    }
+
+    /// From what an instance stored to what the next one stores, if memory is not renamed: it takes as long as from the
+    /// address, but that the stored data come by another way than those of the cache.
+    fn self_chain_cost(&self, passes: &[Vec<ProgramReading>], trip: StoreLoadTrip) -> Option<f64> {
+        let from_cache = (trip.load - trip.whole).max(0.0);
+        Some(self.address_cost(passes, "mem_data", true)? - from_cache)
+    }
+
+    /// The least latency from the address of memory to an output, by a chain that is not as slow as it is because its
+    /// instances are; in memory, by one that alternates where that is asked for.
+    pub(super) fn address_cost(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
+        let rate = self.plan.best_rate(passes.first()?);
+        let is = |meaning: &ExperimentMeaning| {
+            let ExperimentMeaning::Latency { from, to, variant: None, .. } = meaning else { return false };
+            from == "mem_addr" && to == output && meaning.is_alternating() == alternates
+        };
+        let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| is(&one.meaning));
+        let found = experiments.filter_map(|(index, one)| self.estimate_latency(passes, index, &one.meaning));
+        let own = found.filter(|(latency, _, raw)| {
+            latency.variant.is_none() && (*raw > rate * (1.0 + BOUND_SHARE) || rate.is_infinite())
+        });
+        own.map(|(latency, ..)| latency_cycles(&latency)).min_by(f64::total_cmp)
+    }
+}
+
+/// Whether a latency is less than another one, beyond what is the same.
+pub(super) fn is_below(one: &OperandLatency, other: &OperandLatency) -> bool {
+    latency_cycles(one) < latency_cycles(other) - SAME_CYCLES.max(PASS_SHARE * latency_cycles(other))
+}
+
+/// The figures of a chain that was measured in another way.
+pub(crate) fn variation_figures(passes: &[Vec<ProgramReading>], index: usize, way: ChainVariation) -> Vec<f64> {
+    let readings = passes.iter().filter_map(|pass| pass.get(index));
+    let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == way));
+    figures.flat_map(|(_, values)| values.clone()).collect()
+}

@@ -1,0 +1,333 @@
+//! Other constants: which of them make a form cost something else, as variants of its row.
+//!
+//! A wrong difference is worse than a missing one, for rates have several modes. A constant is a variant where every pass
+//! shows the same difference, and at least two of several do; and where the layouts with it and those without lie apart: on
+//! the wrong side of the middle between their medians are none where there are six of each, one of eight, two of ten or more.
+//! Layouts that only chance tells apart do so less than once in a thousand times. A latency's are those of the chain that
+//! it is from. A slower rate also has to be slower in all programs. Limits: differences below a twentieth, through memory, or
+//! of fewer layouts are not told.
+
+use super::chain_variations::variation_figures;
+use super::instr_row::{InstrRow, OperandLatency, ReciprocalThroughput, RowStatus, ThroughputVariant};
+use super::row_analysis::RowAnalysis;
+use crate::experiments::experiment::ExperimentMeaning;
+use crate::experiments::form_plan::FormPlan;
+use crate::experiments::program_reading::ProgramReading;
+use crate::forms::encoded_constant::EncodedConstant;
+use cyclescope_core::statistics::median;
+use cyclescope_measure::result::record::Quantity;
+
+/// A rate differs by more than this share, and by more than these core cycles; a latency likewise.
+const DIFFERENCE_SHARE: f64 = 0.05;
+const RATE_CYCLES: f64 = 0.015;
+const LATENCY_CYCLES: f64 = 0.2;
+/// Layouts on the wrong side, at most, by the least number of layouts with either constant; of fewer nothing is told. Two
+/// samples of one distribution pass that in 0.03 % of cases, of any number (simulated, 50 000 pairs each).
+const ASTRAY_MOST: [(usize, usize); 3] = [(10, 2), (8, 1), (6, 0)];
+/// Passes that show a difference, at least, where there are as many.
+const PASSES_LEAST: usize = 2;
+
+/// The readings of one constant, by pass.
+pub(crate) struct TriedConstant {
+    pub(crate) constant: EncodedConstant,
+    pub(crate) plan: FormPlan,
+    pub(crate) passes: Vec<Vec<ProgramReading>>,
+    /// What the passes that have these readings read with the general constant.
+    general: Vec<Vec<ProgramReading>>,
+}
+
+impl TriedConstant {
+    /// Whether a chain is quicker only since the constant takes the flags out of it: a shift by zero writes none, and what
+    /// reads them then waits for an earlier instruction. Where it is slower, the reader does wait for the shift.
+    fn breaks_chain(&self, latency: &OperandLatency, difference: CostDifference) -> bool {
+        let writes = self.plan.anatomy.sample.rflags_modified() != 0;
+        latency.to == "flags" && !writes && difference == CostDifference::Less
+    }
+}
+
+/// The constants of a plan that were measured in full in enough of the passes.
+pub(crate) fn collect_tried(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<TriedConstant> {
+    let one = |(place, constant): (usize, &EncodedConstant)| {
+        let of = |pass: &Vec<ProgramReading>| {
+            let other = pass.first()?.constants.as_ref()?.iter().find(|other| other.place == place)?;
+            Some((other.readings.clone(), pass.clone()))
+        };
+        let (passes_here, general): (Vec<_>, Vec<_>) = passes.iter().filter_map(of).unzip();
+        let enough = passes_here.len() >= PASSES_LEAST.min(passes.len());
+        let plan = if enough { plan.with_constant(*constant)? } else { return None };
+        Some(TriedConstant { constant: *constant, plan, passes: passes_here, general })
+    };
+    plan.anatomy.constants.iter().enumerate().skip(1).filter_map(one).collect()
+}
+
+/// What two costs say of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CostDifference {
+    None,
+    Less,
+    More,
+}
+
+/// Whether a cost is beyond another one by a share and by some core cycles.
+fn compare_costs(general: &Quantity, other: &Quantity, cycles: f64) -> CostDifference {
+    let (Some(general), Some(other)) = (general.value, other.value) else { return CostDifference::None };
+    let least = cycles.max(DIFFERENCE_SHARE * general.min(other));
+    match () {
+        _ if general - other > least => CostDifference::Less,
+        _ if other - general > least => CostDifference::More,
+        _ => CostDifference::None,
+    }
+}
+
+/// Whether the layouts of a fast constant and those of a slow one are told apart by all of them but a few.
+fn are_apart(fast: &[f64], slow: &[f64]) -> bool {
+    let least = fast.len().min(slow.len());
+    let Some((_, most)) = ASTRAY_MOST.iter().find(|(layouts, _)| least >= *layouts) else { return false };
+    let middle = (median(&mut fast.to_vec()) + median(&mut slow.to_vec())) / 2.0;
+    let astray = fast.iter().filter(|cycles| **cycles >= middle).count()
+        + slow.iter().filter(|cycles| **cycles <= middle).count();
+    astray <= *most
+}
+
+/// The rows of the general constant and of another one, from the same passes.
+struct ConstantRowPair {
+    general: InstrRow,
+    other: InstrRow,
+}
+
+impl RowAnalysis<'_> {
+    /// Adds the constants with which throughput or latency differ.
+    pub(crate) fn add_constants(&self, passes: &[Vec<ProgramReading>], row: &mut InstrRow) {
+        let is_tried = |pass: &Vec<ProgramReading>| pass.first().is_some_and(|first| first.constants.is_some());
+        if !passes.is_empty() && passes.iter().all(is_tried) {
+            row.tried = self.plan.anatomy.constants.iter().skip(1).map(EncodedConstant::to_string).collect();
+        }
+        for tried in collect_tried(self.plan, passes) {
+            self.add_constant(&tried, row);
+        }
+    }
+
+    fn add_constant(&self, tried: &TriedConstant, row: &mut InstrRow) {
+        let with = RowAnalysis { plan: &tried.plan, ..*self };
+        let pair = |general: &[Vec<ProgramReading>], other: &[Vec<ProgramReading>]| ConstantRowPair {
+            general: self.analyze_headlines(row, general),
+            other: with.analyze_headlines(row, other),
+        };
+        let one = std::slice::from_ref::<Vec<ProgramReading>>;
+        let mut pairs = vec![pair(&tried.general, &tried.passes)];
+        pairs.extend(tried.general.iter().zip(&tried.passes).map(|(general, other)| pair(one(general), one(other))));
+        let (variant, immediate) = (tried.constant.to_string(), tried.constant.format_immediate());
+        let rate = |pair: &ConstantRowPair| match (&pair.general.throughput, &pair.other.throughput) {
+            (Some(general), Some(other)) => compare_costs(&general.cost, &other.cost, RATE_CYCLES),
+            _ => CostDifference::None,
+        };
+        let rates = find_common_difference(pairs.iter().map(rate))
+            .filter(|difference| self.are_rates_apart(tried, *difference));
+        let mut latencies = Vec::new();
+        for latency in &pairs[0].other.latency {
+            let of = |row: &InstrRow| row.latency.iter().find(|other| other.is_same_pair(latency)).map(|one| one.cost);
+            let differ = |pair: &ConstantRowPair| match (of(&pair.general), of(&pair.other)) {
+                (Some(general), Some(other)) => compare_costs(&general, &other, LATENCY_CYCLES),
+                _ => CostDifference::None,
+            };
+            let found =
+                find_common_difference(pairs.iter().map(differ)).filter(|found| !tried.breaks_chain(latency, *found));
+            if found.is_some_and(|difference| with.is_chain_apart(tried, latency, &pairs[0].other, difference)) {
+                let (variant, immediate) = (Some(variant.clone()), immediate.clone());
+                latencies.push(OperandLatency { variant, immediate, ..latency.clone() });
+            }
+        }
+        let shown = pairs.swap_remove(0).other;
+        row.latency.extend(latencies);
+        if let (Some(_), Some(ReciprocalThroughput { cost, recipe, .. }), Some(throughput)) =
+            (rates, shown.throughput, &mut row.throughput)
+        {
+            throughput.variants.push(ThroughputVariant { variant, immediate, cost, recipe });
+        }
+    }
+
+    /// Throughput and latencies from some passes, without tags, caveats and variants.
+    pub(super) fn analyze_headlines(&self, key: &InstrRow, passes: &[Vec<ProgramReading>]) -> InstrRow {
+        let (tags, caveats, latency) = (Vec::new(), Vec::new(), Vec::new());
+        let mut row = InstrRow { status: RowStatus::Measured, throughput: None, tags, caveats, latency, ..key.clone() };
+        let throughput = self.estimate_throughput(passes, &mut row);
+        let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        row.throughput = throughput;
+        self.add_latencies(passes, rate, &mut row);
+        row.latency.retain(|latency| latency.variant.is_none());
+        row.latency.retain(|latency| latency.from != "mem_data" && latency.to != "mem_data");
+        row
+    }
+
+    /// Whether the rates of the faster constant's best program lie apart from those of all programs of the slower one.
+    fn are_rates_apart(&self, tried: &TriedConstant, difference: CostDifference) -> bool {
+        let general = throughput_figures(self.plan, &tried.general);
+        let other = throughput_figures(&tried.plan, &tried.passes);
+        let (fast, slow) = match difference {
+            CostDifference::Less => (other, general),
+            _ => (general, other),
+        };
+        let fast =
+            fast.into_iter().min_by(|one, other| median(&mut one.clone()).total_cmp(&median(&mut other.clone())));
+        fast.is_some_and(|fast| are_apart(&fast, &slow.concat()))
+    }
+
+    /// Whether the chain that a latency of this constant is from lies apart from the same one with the general constant.
+    fn is_chain_apart(
+        &self,
+        tried: &TriedConstant,
+        latency: &OperandLatency,
+        row: &InstrRow,
+        difference: CostDifference,
+    ) -> bool {
+        let Some((index, way)) = self.find_chain(&tried.passes, latency, row) else { return false };
+        // Where only one of the constants was measured in another way, both were as the chain was planned.
+        let in_way = |passes| way.map(|way| variation_figures(passes, index, way)).filter(|cycles| !cycles.is_empty());
+        let (general, other) = match (in_way(&tried.general), in_way(&tried.passes)) {
+            (Some(general), Some(other)) => (general, other),
+            _ => (layout_figures(&tried.general, index), layout_figures(&tried.passes, index)),
+        };
+        match difference {
+            CostDifference::Less => are_apart(&other, &general),
+            _ => are_apart(&general, &other),
+        }
+    }
+}
+
+/// The figures of each throughput program's layouts.
+fn throughput_figures(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<Vec<f64>> {
+    let is_rate =
+        |index: &usize| matches!(plan.experiments[*index].meaning, ExperimentMeaning::Throughput { variant: None, .. });
+    let figures = (0..plan.experiments.len()).filter(is_rate).map(|index| layout_figures(passes, index));
+    figures.filter(|cycles| !cycles.is_empty()).collect()
+}
+
+/// The figures of an experiment's layouts.
+fn layout_figures(passes: &[Vec<ProgramReading>], index: usize) -> Vec<f64> {
+    passes.iter().filter_map(|pass| pass.get(index)).flat_map(|reading| reading.cycles.clone()).collect()
+}
+
+/// The difference that all of some show.
+fn find_common_difference(mut differences: impl Iterator<Item = CostDifference>) -> Option<CostDifference> {
+    let first = differences.next().filter(|first| *first != CostDifference::None)?;
+    differences.all(|other| other == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::instr_table::tests::row;
+    use super::*;
+    use crate::experiments::link_costs::LinkCosts;
+    use crate::experiments::program_reading::ConstantReadings;
+    use crate::forms::target_form::TargetForm;
+    use crate::selection::{FormCriteria, list_forms};
+    use cyclescope_core::machine::Machine;
+
+    fn wanted(name: &str) -> TargetForm {
+        let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
+        criteria.select(list_forms()).unwrap().remove(0)
+    }
+
+    /// Readings in which rates and latencies take this long; `stray` layouts of the first rate took half as long.
+    fn readings(plan: &FormPlan, rate: f64, latency: f64, stray: usize) -> Vec<ProgramReading> {
+        let mut first = true;
+        let of = |meaning: &ExperimentMeaning| {
+            let usual = if meaning.is_rate() { rate } else { latency };
+            let stray = if std::mem::take(&mut first) { stray } else { 0 };
+            let layout = |at: usize| if at < stray { usual / 2.0 } else { usual * (1.0 + 1e-4 * at as f64) };
+            ProgramReading { cycles: (0..6).map(layout).collect(), ..ProgramReading::default() }
+        };
+        plan.experiments.iter().map(|experiment| &experiment.meaning).map(of).collect()
+    }
+
+    /// The variants of a row whose passes have this rate and latency with the constant at place 1, and 0.5 and 3 else.
+    fn variants(passes: &[(f64, f64)], stray: usize) -> (Vec<String>, Vec<String>) {
+        variants_with(passes, stray, |_, _| {})
+    }
+
+    /// The same, with the readings of the constant at place 1 changed.
+    fn variants_with(
+        passes: &[(f64, f64)],
+        stray: usize,
+        change: impl Fn(&FormPlan, &mut [ProgramReading]),
+    ) -> (Vec<String>, Vec<String>) {
+        let wanted = wanted("Shl_rm64_imm8 r64, imm8");
+        let plan = FormPlan::new(wanted.anatomy().unwrap(), &Machine::detect().features, &wanted);
+        let other = plan.with_constant(plan.anatomy.constants[1]).unwrap();
+        let pass = |(rate, latency): &(f64, f64)| {
+            let mut pass = readings(&plan, 0.5, 3.0, stray);
+            let mut readings = readings(&other, *rate, *latency, 0);
+            change(&other, &mut readings);
+            pass[0].constants = Some(vec![ConstantReadings { place: 1, readings }]);
+            pass
+        };
+        let passes: Vec<_> = passes.iter().map(pass).collect();
+        let gauge = LinkCosts::default();
+        let mut row = row("shl", "r64, imm8", Vec::new(), 0.0);
+        RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.1 }.fill_row(&mut row, &passes);
+        assert_eq!(row.tried[0], "immediate 0x0");
+        let rates = row.throughput.unwrap().variants;
+        assert!(rates.iter().all(|variant| variant.immediate.as_deref() == Some("0x0")));
+        let latencies = row.latency.into_iter().filter_map(|latency| latency.variant);
+        (rates.into_iter().map(|variant| variant.variant).collect(), latencies.collect())
+    }
+
+    #[test]
+    fn a_constant_is_a_variant_where_every_pass_shows_the_same_difference() {
+        let (rates, latencies) = variants(&[(0.25, 2.0), (0.25, 2.0)], 0);
+        assert_eq!((rates, latencies), (vec!["immediate 0x0".to_string()], vec!["immediate 0x0".to_string()]));
+        for same in [[(0.5, 3.0); 2], [(0.508, 3.1); 2], [(0.25, 2.0), (0.5, 3.0)], [(0.25, 2.0), (1.0, 4.0)]] {
+            assert_eq!(variants(&same, 0), (Vec::new(), Vec::new()), "{same:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_general_constant_reached_too_is_no_difference() {
+        // Three layouts of eighteen are no mode of a program, but a hint that the rate was there to be had.
+        assert_eq!(variants(&[(0.25, 3.0); 3], 1).0, Vec::<String>::new());
+        assert_eq!(variants(&[(0.25, 3.0); 3], 0).0.len(), 1);
+        assert_eq!(variants(&[(0.35, 3.0); 2], 0).0.len(), 1);
+    }
+
+    #[test]
+    fn the_chain_that_a_latency_is_from_shows_the_difference() {
+        // Without a gauge, chains with links have no figure.
+        let figure = |meaning: &ExperimentMeaning, wanted: bool| matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.is_empty() == wanted);
+        for (wanted, count) in [(false, 1), (true, 0)] {
+            let few = |plan: &FormPlan, readings: &mut [ProgramReading]| {
+                let all = plan.experiments.iter().zip(readings);
+                all.filter(|(experiment, _)| figure(&experiment.meaning, wanted))
+                    .for_each(|(_, reading)| reading.cycles.truncate(2));
+            };
+            assert_eq!(variants_with(&[(0.25, 2.0); 2], 0, few).1.len(), count, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn few_layouts_are_not_told_apart() {
+        let some = |count: usize, cycles: f64| vec![cycles; count];
+        let with = |count: usize, stray: usize| [some(count - stray, 2.0), some(stray, 4.0)].concat();
+        for (count, most) in [(1, None), (2, None), (5, None), (6, Some(0)), (8, Some(1)), (10, Some(2)), (40, Some(2))]
+        {
+            for stray in 0..count / 2 {
+                let told = most.is_some_and(|most| stray <= most);
+                assert_eq!(are_apart(&with(count, stray), &some(count, 3.0)), told, "{stray} of {count}");
+            }
+        }
+        assert!(!are_apart(&some(5, 2.0), &some(12, 3.0)) && !are_apart(&some(12, 2.0), &some(5, 3.0)));
+    }
+
+    #[test]
+    fn every_constant_has_a_plan_like_that_of_the_general_one() {
+        let features = Machine::detect().features;
+        let several = list_forms()
+            .into_iter()
+            .filter(|wanted| wanted.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
+        for wanted in several.step_by(7) {
+            let plan = FormPlan::new(wanted.anatomy().unwrap(), &features, &wanted);
+            for constant in &plan.anatomy.constants {
+                assert!(plan.with_constant(*constant).is_some(), "{:?} {constant}", wanted.form);
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A result file of `cyclescope instr`, read back.
+//!
+//! The file holds one JSON object a line: the machine, then a row for each form. A program that was killed leaves a
+//! last line that is cut; it is dropped, and the reader says so. Damage anywhere else is an error, for what is missing
+//! then is not known. Where a row was measured twice, the later one counts.
+
+use super::instr_row::InstrRow;
+use cyclescope_measure::result::record::SCHEMA;
+pub use cyclescope_measure::study::csv_list::BadList;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::error::Category;
+use std::collections::HashMap;
+
+/// What a result file holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InstrTable {
+    /// The line of kind `machine`.
+    pub machine: Option<Value>,
+    /// The rows, in the order of the file.
+    pub rows: Vec<InstrRow>,
+    /// The number of a last line that was cut and dropped.
+    pub cut: Option<u64>,
+}
+
+/// What every line begins with.
+#[derive(Deserialize)]
+struct LineHead {
+    schema: String,
+    kind: String,
+}
+
+impl InstrTable {
+    /// Reads the content of a file.
+    pub fn read(content: &[u8]) -> Result<InstrTable, BadList> {
+        let mut table = InstrTable { machine: None, rows: Vec::new(), cut: None };
+        let mut places: HashMap<(String, String, String), usize> = HashMap::new();
+        let lines: Vec<(u64, &[u8])> =
+            (1..).zip(content.split(|byte| *byte == b'\n')).filter(|(_, line)| !is_blank(line)).collect();
+        for (index, (number, line)) in lines.iter().enumerate() {
+            let head: LineHead = match serde_json::from_slice(line) {
+                Ok(head) => head,
+                Err(error) if error.classify() != Category::Data && index + 1 == lines.len() && index > 0 => {
+                    table.cut = Some(*number);
+                    break;
+                }
+                Err(error) => return Err(describe_damage(*number, &error)),
+            };
+            if head.schema != SCHEMA {
+                return Err(BadList {
+                    line: Some(*number),
+                    message: format!("its schema is `{}`, not `{SCHEMA}`", head.schema),
+                    remedy: "read it with the version of cyclescope that wrote it".to_string(),
+                });
+            }
+            match head.kind.as_str() {
+                "machine" => {
+                    let machine = serde_json::from_slice(line).map_err(|error| describe_damage(*number, &error))?;
+                    table.machine = Some(machine);
+                }
+                "instr" => {
+                    let row = serde_json::from_slice(line).map_err(|error| describe_damage(*number, &error))?;
+                    table.put_row(row, &mut places);
+                }
+                _ => {}
+            }
+        }
+        Ok(table)
+    }
+
+    fn put_row(&mut self, row: InstrRow, places: &mut HashMap<(String, String, String), usize>) {
+        let key = (row.code.clone(), row.operands.clone(), row.encoding.clone());
+        let place = *places.entry(key).or_insert(self.rows.len());
+        match self.rows.get_mut(place) {
+            Some(earlier) => *earlier = row,
+            None => self.rows.push(row),
+        }
+    }
+
+    /// The processor that the file was measured on, by its own name.
+    pub fn processor(&self) -> Option<&str> {
+        self.machine.as_ref()?["cpu"]["brand"]["value"].as_str()
+    }
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(u8::is_ascii_whitespace)
+}
+
+fn describe_damage(line: u64, error: &serde_json::Error) -> BadList {
+    // The parser was given one line, so its own line number says nothing.
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or_default();
+    BadList {
+        line: Some(line),
+        message: format!("this is no line of a result file: {text}"),
+        remedy: "take the line out, or measure again: cyclescope instr --out FILE".to_string(),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::rows::instr_row::{LatencyBound, OperandLatency, ReciprocalThroughput, RowStatus};
+    use cyclescope_core::unit::Unit;
+    use cyclescope_measure::result::record::SchemaLine;
+
+    /// A cost with an interval of a hundredth to either side.
+    pub(crate) fn cost(value: f64) -> cyclescope_measure::result::record::Quantity {
+        let interval = cyclescope_core::statistics::Interval::with_margin(value, 0.01);
+        cyclescope_measure::result::record::Quantity::new(interval, Unit::CoreCycles)
+    }
+
+    /// A headline latency.
+    pub(crate) fn latency(from: &str, to: &str, value: f64, bound: LatencyBound) -> OperandLatency {
+        OperandLatency {
+            from: from.to_string(),
+            to: to.to_string(),
+            cost: cost(value),
+            bound,
+            variant: None,
+            immediate: None,
+            chain: format!("{from} to {to}"),
+            regimes: None,
+        }
+    }
+
+    /// A row with these latencies and this reciprocal throughput.
+    pub(crate) fn row(name: &str, operands: &str, latency: Vec<OperandLatency>, throughput: f64) -> InstrRow {
+        InstrRow {
+            code: format!("{name}_code"),
+            mnemonic: name.to_string(),
+            operands: operands.to_string(),
+            encoding: "legacy".to_string(),
+            executor: "user".to_string(),
+            isa: "x64".to_string(),
+            implicit: Vec::new(),
+            bytes: "90".to_string(),
+            immediate: None,
+            tried: Vec::new(),
+            status: RowStatus::Measured,
+            reason: None,
+            latency,
+            throughput: Some(ReciprocalThroughput {
+                cost: cost(throughput),
+                recipe: "8 independent copies".to_string(),
+                fraction: None,
+                decoders: None,
+                modes: Vec::new(),
+                variants: Vec::new(),
+            }),
+            tags: Vec::new(),
+            caveats: Vec::new(),
+            repro: format!("cyclescope instr {name}"),
+        }
+    }
+
+    /// `add r64, r64` at one cycle and four a cycle.
+    pub(crate) fn add() -> InstrRow {
+        let latencies =
+            vec![latency("op1", "op1", 1.0, LatencyBound::Exact), latency("op2", "op1", 1.0, LatencyBound::Exact)];
+        row("add", "r64, r64", latencies, 0.25)
+    }
+
+    /// These rows as a file.
+    pub(crate) fn file(rows: &[InstrRow]) -> String {
+        let machine = r#"{"schema":"cyclescope/1","kind":"machine","cpu":{"brand":{"value":"A CPU"}}}"#;
+        let lines = rows.iter().map(|row| serde_json::to_string(&SchemaLine::new("instr", row)).unwrap() + "\n");
+        format!("{machine}\n{}", lines.collect::<String>())
+    }
+
+    #[test]
+    fn rows_are_read_as_they_were_written() {
+        let rows = [add(), row("nop", "", Vec::new(), 0.2)];
+        let table = InstrTable::read(file(&rows).as_bytes()).unwrap();
+        assert_eq!((&table.rows[..], table.processor(), table.cut), (&rows[..], Some("A CPU"), None));
+    }
+
+    #[test]
+    fn a_later_row_replaces_an_earlier_one_and_other_kinds_are_passed_over() {
+        let mut again = add();
+        again.latency.clear();
+        let text = file(&[add(), row("nop", "", Vec::new(), 0.2), again.clone()]);
+        let text = text + "{\"schema\":\"cyclescope/1\",\"kind\":\"run\"}\n\n";
+        let table = InstrTable::read(text.as_bytes()).unwrap();
+        assert_eq!((table.rows.len(), &table.rows[0]), (2, &again));
+    }
+
+    #[test]
+    fn only_a_last_line_may_be_cut() {
+        let whole = file(&[add(), row("nop", "", Vec::new(), 0.2)]);
+        for short in [2, 20, 200] {
+            let table = InstrTable::read(&whole.as_bytes()[..whole.len() - short]).unwrap();
+            assert_eq!((table.rows.len(), table.cut), (1, Some(3)), "{short}");
+        }
+        let lines: Vec<&str> = whole.lines().collect();
+        let cut = format!("{}\n{}\n{}\n", lines[0], &lines[1][..100], lines[2]);
+        let error = InstrTable::read(cut.as_bytes()).unwrap_err();
+        assert_eq!(error.line, Some(2));
+        assert!(!error.message.contains(" at line"), "{error}");
+    }
+
+    #[test]
+    fn a_whole_line_that_is_wrong_is_an_error_at_the_end_too() {
+        let lines = [
+            r#"{"schema":"cyclescope/1","kind":"instr","code":"Nopd"}"#,
+            r#"{"schema":"cyclescope/2","kind":"instr"}"#,
+            r#"{"code":"Nopd"}"#,
+            "7",
+        ];
+        for line in lines {
+            let error = InstrTable::read((file(&[add()]) + line).as_bytes()).unwrap_err();
+            assert_eq!(error.line, Some(3), "{line}");
+        }
+        assert_eq!(InstrTable::read(b"mnemonic,operands").unwrap_err().line, Some(1));
+    }
+}

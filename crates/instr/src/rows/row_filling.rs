@@ -1,0 +1,25 @@
+//! A row from its readings: the rate, the latencies, and what depends on constants and operands.
+
+use super::instr_row::{InstrRow, RowStatus};
+use super::row_analysis::RowAnalysis;
+use crate::experiments::program_reading::ProgramReading;
+
+impl RowAnalysis<'_> {
+    /// Fills in the row from the readings of one or more passes, by experiment.
+    pub(crate) fn fill_row(&self, row: &mut InstrRow, passes: &[Vec<ProgramReading>]) {
+        row.status = RowStatus::Measured;
+        let throughput = self.estimate_throughput(passes, row);
+        let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        row.throughput = throughput;
+        self.add_latencies(passes, rate, row);
+        self.add_constants(passes, row);
+        self.add_operands(passes, rate, row);
+        self.add_false_dependency(passes, rate, row);
+        Self::mark_wide(row);
+        row.caveats.extend(self.shared_core_caveat(passes));
+        if row.throughput.is_none() && row.latency.is_empty() {
+            row.status = RowStatus::Failed;
+            row.reason = Some("no experiment gave a number".to_string());
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The programs that run markers in the worker: settings, then a call of a loop that runs as many iterations as the
+//! program's loop count says.
+
+use super::bench::{CaseVisit, call};
+use super::listener;
+use cyclescope_code::clock::{Clock, ClockStep, OrderingPromises};
+use cyclescope_code::program::{Program, ProgramRecipe};
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::ProgramCall;
+use cyclescope_measure::schedule::ruler_calls;
+
+/// The ruler's programs are the first of a layout's places.
+pub(super) use call::RULERS;
+
+/// What a program does before its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MarkerSetting {
+    /// Stores a value of `bytes` bytes.
+    Store { address: u64, value: u64, bytes: usize },
+    /// Calls a function with a number.
+    Call { function: u64, number: u32 },
+}
+
+/// `mov rdi, r15; mov rsi, rbx; mov r15d, 1; call r12`: the program's counter becomes the function's first argument, and
+/// the program's own loop goes around once.
+const CALL_LOOP: [u8; 15] = [0x4c, 0x89, 0xff, 0x48, 0x89, 0xde, 0x41, 0xbf, 1, 0, 0, 0, 0x41, 0xff, 0xd4];
+
+/// `mov rax, address; mov rcx, value; mov [rax], (r)cx`
+fn encode_store(address: u64, value: u64, bytes: usize, code: &mut Vec<u8>) {
+    code.extend([0x48, 0xb8]);
+    code.extend(address.to_le_bytes());
+    code.extend([0x48, 0xb9]);
+    code.extend(value.to_le_bytes());
+    code.extend(match bytes {
+        1 => &[0x88, 0x08][..],
+        2 => &[0x66, 0x89, 0x08],
+        4 => &[0x89, 0x08],
+        _ => &[0x48, 0x89, 0x08],
+    });
+}
+
+/// The code that runs before a loop's first reading: RSI, which points into a memory area, goes to RBX; then settings; the
+/// loop's entry goes to R12.
+fn encode_prelude(entry: u64, settings: &[MarkerSetting]) -> Vec<u8> {
+    let mut code = vec![0x48, 0x89, 0xf3];
+    for setting in settings {
+        match setting {
+            MarkerSetting::Store { address, value, bytes } => encode_store(*address, *value, *bytes, &mut code),
+            // mov edi, number; mov rax, function; call rax
+            MarkerSetting::Call { function, number } => {
+                code.push(0xbf);
+                code.extend(number.to_le_bytes());
+                code.extend([0x48, 0xb8]);
+                code.extend(function.to_le_bytes());
+                code.extend([0xff, 0xd0]);
+            }
+        }
+    }
+    code.extend([0x49, 0xbc]);
+    code.extend(entry.to_le_bytes());
+    code
+}
+
+/// A program that calls a loop, which runs as many iterations as the program's loop count says.
+pub(super) fn build_program(clock: &Clock, entry: u64, settings: &[MarkerSetting]) -> Program {
+    let init = encode_prelude(entry, settings);
+    ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(clock, &CALL_LOOP, 1) }.build()
+}
+
+/// Not a clock: its second reading is EDX:EAX as the body leaves them. So a number gets out of the worker.
+pub(super) const REGISTER_READER: Clock = Clock {
+    name: "registers",
+    also: &[],
+    about: "EDX:EAX as they are",
+    source: "",
+    counts: Unit::Calls,
+    promises: OrderingPromises {
+        leading_done: false,
+        body_waits: false,
+        body_done: false,
+        following_waits: false,
+        stores_drained: false,
+    },
+    start: &[ClockStep::Store],
+    end: &[ClockStep::Store],
+};
+
+/// A program whose reading is how often the counting probe was called.
+pub(super) fn build_counting_program(entry: u64, settings: &[MarkerSetting]) -> Program {
+    let mut init = Vec::new();
+    encode_store(listener::hits_address(), 0, 8, &mut init);
+    init.extend(encode_prelude(entry, settings));
+    let mut snippet = CALL_LOOP.to_vec();
+    // mov rax, hits; mov rax, [rax]; mov rdx, rax; shr rdx, 32
+    snippet.extend([0x48, 0xb8]);
+    snippet.extend(listener::hits_address().to_le_bytes());
+    snippet.extend([0x48, 0x8b, 0x00, 0x48, 0x89, 0xc2, 0x48, 0xc1, 0xea, 0x20]);
+    ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(&REGISTER_READER, &snippet, 1) }.build()
+}
+
+/// What one layout's calls are: which of its places, how often around.
+pub(super) fn layout_calls(visit: &CaseVisit, sentinel: u64) -> [ProgramCall; call::COUNT] {
+    let [few, many] = visit.loops;
+    let mut calls = [ProgramCall { place: 0, loop_count: 0 }; call::COUNT];
+    calls[..RULERS].copy_from_slice(&ruler_calls::<RULERS>(visit.ruler_loops, sentinel));
+    for (column, place, loop_count) in [
+        (call::BASE_FEW, RULERS, few),
+        (call::BASE_MANY, RULERS, many),
+        (call::SITE_FEW, RULERS + 1, few),
+        (call::SITE_MANY, RULERS + 1, many),
+    ] {
+        calls[column] = ProgramCall { place, loop_count };
+    }
+    calls
+}

@@ -1,0 +1,185 @@
+//! A made-up machine, whose markers' costs are known.
+
+use super::anatomy::{AssemblyLine, CodePath, MarkerAnatomy};
+use super::bench::{CaseVisit, MarkerBench, MarkerCase, call};
+use super::record::{MarkerOrigin, MarkerRecord, measure_records};
+use super::source::design;
+use super::state::{MarkerState, list_states};
+use super::survey::VisitPlan;
+use cyclescope_code::program::chains::IMUL_LINKS;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_exec::Sample;
+use cyclescope_measure::ruler::LayoutSamples;
+use cyclescope_measure::ruler::{ADD_LINKS, ADD_SPAN, IMUL_SPAN, sentinel_adds, sentinel_loops};
+use cyclescope_measure::study::ResultRecord;
+use cyclescope_sim::Scenario;
+use std::time::Duration;
+
+/// The latency of `imul` on the usual core, in core cycles.
+pub(super) const IMUL_LATENCY: f64 = 3.0;
+
+/// The machine.
+pub(super) struct SimulatedBench {
+    /// See [`Bench::cases`].
+    pub(super) cases: Vec<MarkerCase>,
+    /// See [`Bench::placements`].
+    pub(super) offsets: Vec<usize>,
+    /// Draws luck and interrupts.
+    pub(super) random: Random,
+    /// Core cycles of once around at a placement: without the marker, and with it.
+    pub(super) loops: fn(&MarkerCase, usize) -> [f64; 2],
+    /// What a visit adds to the marker's cost, by chance.
+    pub(super) luck: fn(&mut Random) -> f64,
+    /// The chance that a call is interrupted.
+    pub(super) interrupts: f64,
+    /// The habits of its core and its clock; of their disturbances it has none but the interrupts above.
+    pub(super) core: Scenario,
+    /// Whether probes are called by markers that are dormant.
+    pub(super) broken: bool,
+    /// Ticks that have passed.
+    pub(super) ticks: f64,
+}
+
+impl SimulatedBench {
+    /// Undisturbed.
+    pub(super) fn new(loops: fn(&MarkerCase, usize) -> [f64; 2]) -> SimulatedBench {
+        let case = |design: &'static design::SiteDesign, state: MarkerState, context: &str| MarkerCase {
+            design,
+            state,
+            context: context.to_string(),
+        };
+        let flag = design::ALL.iter().find(|design| design.name == "flag").unwrap();
+        let cases = ["empty", "memcpy"]
+            .iter()
+            .flat_map(|context| list_states(flag).into_iter().map(|state| case(flag, state, context)));
+        SimulatedBench {
+            cases: cases.collect(),
+            offsets: (0..16).map(|placement| 4 * placement).collect(),
+            random: Random::new(1),
+            loops,
+            luck: |_| 0.0,
+            interrupts: 0.0,
+            core: Scenario::default(),
+            broken: false,
+            ticks: 0.0,
+        }
+    }
+
+    /// What a survey of it says.
+    pub(super) fn measure_all(&mut self, plan: &VisitPlan) -> Vec<MarkerRecord> {
+        let around = MarkerOrigin {
+            executor: "user",
+            clock: "rdtscp",
+            confidence: plan.confidence,
+            cpu: 1,
+            cpu_model: String::new(),
+            seed: plan.seed,
+            repro: String::new(),
+            emulated: false,
+        };
+        measure_records(self, plan, &around, &mut Vec::<ResultRecord>::new()).expect("nothing fails there")
+    }
+
+    /// A reading of a call with a body of `cycles` core cycles, some of which overlap with the fences' own.
+    fn simulate_call(&mut self, rate: f64, cycles: f64) -> Sample {
+        let interrupted = if self.random.happens(self.interrupts) { 20_000.0 } else { 0.0 };
+        let start = self.random.uniform() * 1e6;
+        let body = (cycles - self.core.slack).max(0.0);
+        let duration = (body + self.core.overhead + interrupted) * rate;
+        let end = start + duration;
+        self.ticks += duration;
+        let stepped = |at: f64| at as u64 / self.core.step * self.core.step;
+        Sample { start: stepped(start), end: stepped(end) }
+    }
+}
+
+impl MarkerBench for SimulatedBench {
+    fn cases(&self) -> &[MarkerCase] {
+        &self.cases
+    }
+
+    fn anatomy(&self, _: usize) -> Result<MarkerAnatomy, RunError> {
+        Ok(nop_anatomy())
+    }
+
+    fn compiler_name(&self, _: usize) -> &str {
+        "a compiler"
+    }
+
+    fn placement_offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    fn clock_step(&self) -> f64 {
+        self.core.step as f64
+    }
+
+    fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
+        let order: Vec<usize> = (0..call::COUNT).collect();
+        let run = |visit: &CaseVisit| {
+            let [base, site] = (self.loops)(&self.cases[case], visit.placement);
+            let site = site + (self.luck)(&mut self.random);
+            // The core's clock wanders.
+            let rate = (1.0 + 0.03 * self.random.uniform()) / self.core.ratio;
+            let [few, many] = visit.loops.map(|loops| loops as f64);
+            let ruler = visit.ruler_loops as f64;
+            let chain = |links: f64, latency: f64| links * latency * ruler;
+            let short = ADD_LINKS[0] as f64;
+            let (imul, latency) = (IMUL_LINKS[0] as f64, f64::from(self.core.imul_latency));
+            let cycles = [
+                chain(imul, latency),
+                chain(imul + IMUL_SPAN, latency),
+                chain(short, 1.0),
+                chain(short + ADD_SPAN, 1.0),
+                sentinel_adds(sentinel_loops(self.clock_step())) / self.core.adds_per_cycle,
+                base * few,
+                base * many,
+                site * few,
+                site * many,
+            ];
+            let samples: Vec<Sample> = cycles.iter().map(|cycles| self.simulate_call(rate, *cycles)).collect();
+            LayoutSamples::new(&samples, &order)
+        };
+        Ok(visits.iter().map(run).collect())
+    }
+
+    fn count_hits(&mut self, case: usize, _: usize, loops: u64) -> Result<Option<u64>, RunError> {
+        let enabled = self.cases[case].state.enabled;
+        Ok(Some(if enabled || self.broken { loops } else { 0 }))
+    }
+
+    /// Time passes in its calls alone.
+    fn now(&self) -> Result<Duration, RunError> {
+        Ok(Duration::from_secs_f64(self.ticks / self.core.hertz))
+    }
+}
+
+/// A NOP before a return.
+fn nop_anatomy() -> MarkerAnatomy {
+    let line = |offset: usize, bytes: &str, text: &str, site| AssemblyLine {
+        offset,
+        bytes: bytes.to_string(),
+        text: text.to_string(),
+        path: CodePath::Likely,
+        site,
+        aligning: false,
+    };
+    MarkerAnatomy {
+        likely_bytes: 1,
+        unlikely_bytes: 0,
+        function_likely_bytes: 1,
+        function_unlikely_bytes: 0,
+        gates: Vec::new(),
+        assembly: vec![line(0, "90", "nop", true), line(1, "c3", "ret", false)],
+        base_assembly: vec![line(0, "c3", "ret", false)],
+    }
+}
+
+/// What states cost: a cycle for each step of theirs, and at some placements half a cycle more.
+pub(super) fn stair_costs(case: &MarkerCase, placement: usize) -> [f64; 2] {
+    let base = if case.context == "empty" { 1.0 } else { 75.0 };
+    let states = list_states(case.design);
+    let index = states.iter().position(|state| state.name == case.state.name).unwrap();
+    [base, base + index as f64 + if placement % 4 == 3 { 0.5 } else { 0.0 }]
+}

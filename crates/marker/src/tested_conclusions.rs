@@ -1,0 +1,388 @@
+//! Costs of two markers against each other, and what the document on Linux kernel markers concludes, tested on records of
+//! ours.
+//!
+//! Two markers are compared placement by placement, and the median of the differences has an interval, as a cost has.
+//! Each conclusion is put as one difference in core cycles and a margin: either the difference is said to be more than the
+//! margin, which is then what costs at one placement may be wrong by, or no more than the margin to either side. It holds
+//! where all of the interval says so, it doesn't where all of it says otherwise, and else it can't be decided.
+
+use super::cost_difference::{CostTerm, sum_by_placement};
+use super::document_figures::find_record;
+use super::record::{MarkerRecord, to_quantity};
+use super::source::context;
+use cyclescope_core::statistics::{Interval, median_interval};
+use cyclescope_measure::result::record::Quantity;
+use serde::Serialize;
+
+/// A conclusion of the document's, tested here.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TestedConclusion {
+    /// A name for programs.
+    pub name: &'static str,
+    /// What the document concludes.
+    pub text: &'static str,
+    /// Its figures and ours.
+    pub figures: Vec<ConclusionFigure>,
+    /// Ours: what the conclusion is about as one difference in core cycles.
+    pub difference: Quantity,
+    /// How the difference has to compare with the margin.
+    pub relation: MarginRelation,
+    /// The margin in core cycles; null where nothing was measured.
+    pub margin: Option<f64>,
+    /// Whether it holds here; null where that can't be decided.
+    pub holds: Option<bool>,
+    /// The markers that it is about and with which the loop runs at another of its speeds: then nothing is decided.
+    pub other_speeds: Vec<String>,
+    /// Whether all that it needs was measured.
+    pub measured: bool,
+}
+
+/// A figure of the document's and ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConclusionFigure {
+    /// What it is.
+    pub what: &'static str,
+    /// The document's, in cycles of its machine.
+    pub published: f64,
+    /// Ours.
+    pub ours: Quantity,
+}
+
+/// How a difference has to compare with a margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MarginRelation {
+    /// It is more.
+    MoreThan,
+    /// It is no further from zero, on either side.
+    Within,
+}
+
+impl MarginRelation {
+    /// Whether all of an interval compares so; none where only a part of it does.
+    fn holds(self, difference: Interval, margin: f64) -> Option<bool> {
+        let Interval { low, high, .. } = difference;
+        let (all, none) = match self {
+            MarginRelation::MoreThan => (low > margin, high <= margin),
+            MarginRelation::Within => (-margin <= low && high <= margin, high < -margin || margin < low),
+        };
+        if all { Some(true) } else { none.then_some(false) }
+    }
+}
+
+/// A cost of ours: design, state and context.
+type CostKey = (&'static str, &'static str, &'static str);
+
+/// A weighted sum of costs.
+type CostSum = &'static [(f64, CostKey)];
+
+/// How a conclusion is put as numbers.
+struct ConclusionRule {
+    name: &'static str,
+    text: &'static str,
+    relation: MarginRelation,
+    margin: ConclusionMargin,
+    /// What each figure is, the document's value, and ours as a weighted sum.
+    figures: &'static [(&'static str, f64, CostSum)],
+    /// The weight of each figure in the difference.
+    weights: &'static [f64],
+}
+
+/// Where a margin comes from.
+enum ConclusionMargin {
+    /// What costs in this context may be wrong by at one placement.
+    Aim(&'static str),
+    /// A share of a figure.
+    Share(f64, usize),
+}
+
+const IMMEDIATE: CostKey = ("immediate", "dormant", "empty");
+const FLAG: CostKey = ("flag", "dormant", "empty");
+const CALL: CostKey = ("immediate", "guarded-empty", "empty");
+const DIRECT: CostKey = ("immediate", "guarded-direct", "empty");
+const VARARGS: CostKey = ("immediate", "guarded-varargs", "empty");
+const FORMAT: CostKey = ("immediate", "guarded-format", "empty");
+/// "Almost as much": within a third. "Almost no difference": within a tenth of all that the marker costs.
+const ALMOST_AS_MUCH: f64 = 1.0 / 3.0;
+const ALMOST_NONE: f64 = 0.1;
+
+const CONCLUSION_RULES: &[ConclusionRule] = &[
+    ConclusionRule {
+        name: "generic-faster-in-empty-loop",
+        text: "in an empty loop, the generic marker is faster than the optimized one",
+        relation: MarginRelation::MoreThan,
+        margin: ConclusionMargin::Aim("empty"),
+        figures: &[("optimized", 2.50, &[(1.0, IMMEDIATE)]), ("generic", 1.17, &[(1.0, FLAG)])],
+        weights: &[1.0, -1.0],
+    },
+    ConclusionRule {
+        name: "generic-slower-in-memcpy",
+        text: "in a loop of 4 kB copies, the generic marker costs more than the optimized one",
+        relation: MarginRelation::MoreThan,
+        margin: ConclusionMargin::Aim("memcpy"),
+        figures: &[
+            ("generic", 2.123, &[(1.0, ("flag", "dormant", "memcpy"))]),
+            ("optimized", 0.074, &[(1.0, ("immediate", "dormant", "memcpy"))]),
+        ],
+        weights: &[1.0, -1.0],
+    },
+    ConclusionRule {
+        name: "call-like-parsing",
+        text: "the guard and the call of an empty probe cost almost as much as parsing the format string",
+        relation: MarginRelation::Within,
+        margin: ConclusionMargin::Share(ALMOST_AS_MUCH, 0),
+        figures: &[
+            ("guard and call", 48.11, &[(1.0, CALL), (-1.0, IMMEDIATE)]),
+            ("parsing", 40.48, &[(1.0, FORMAT), (-1.0, VARARGS)]),
+        ],
+        weights: &[1.0, -1.0],
+    },
+    ConclusionRule {
+        name: "varargs-like-direct",
+        text: "there is almost no difference between passing arguments directly and by a variable argument list whose \
+               layout is known",
+        relation: MarginRelation::Within,
+        margin: ConclusionMargin::Share(ALMOST_NONE, 2),
+        figures: &[
+            ("direct, over an empty probe", 0.89, &[(1.0, DIRECT), (-1.0, CALL)]),
+            ("varargs, over direct", 2.74, &[(1.0, VARARGS), (-1.0, DIRECT)]),
+            // 53.00 less the loop's own 1.50.
+            ("the marker with direct arguments", 51.50, &[(1.0, DIRECT)]),
+        ],
+        weights: &[0.0, 1.0, 0.0],
+    },
+    ConclusionRule {
+        name: "load-dearer-in-memcpy",
+        text: "the impact of the generic marker's load becomes greater in a loop of 4 kB copies",
+        relation: MarginRelation::MoreThan,
+        margin: ConclusionMargin::Aim("memcpy"),
+        figures: &[
+            ("generic, memcpy", 2.123, &[(1.0, ("flag", "dormant", "memcpy"))]),
+            ("generic, empty loop", 1.17, &[(1.0, FLAG)]),
+        ],
+        weights: &[1.0, -1.0],
+    },
+];
+
+/// The document's conclusions, in its order.
+pub fn test_conclusions(records: &[MarkerRecord]) -> Vec<TestedConclusion> {
+    CONCLUSION_RULES.iter().map(|claim| claim.test_records(records)).collect()
+}
+
+impl ConclusionRule {
+    fn test_records(&self, records: &[MarkerRecord]) -> TestedConclusion {
+        let sum = |weight: f64, terms: &[(f64, CostKey)]| {
+            let found = |(own, (design, state, context)): &(f64, CostKey)| {
+                let record = find_record(records, design, state, context)?;
+                Some(CostTerm { weight: weight * own, record })
+            };
+            terms.iter().map(found).collect::<Option<Vec<_>>>()
+        };
+        let interval = |terms: Option<Vec<CostTerm>>| {
+            let terms = terms?;
+            median_interval(&sum_by_placement(&terms), terms.first()?.record.confidence)
+        };
+        let figures: Vec<Option<Interval>> =
+            self.figures.iter().map(|(_, _, terms)| interval(sum(1.0, terms))).collect();
+        let weighed = self.figures.iter().zip(self.weights).filter(|(_, weight)| **weight != 0.0);
+        let terms: Option<Vec<Vec<_>>> = weighed.map(|((_, _, terms), weight)| sum(*weight, terms)).collect();
+        let measured = terms.is_some();
+        let other_speeds = list_other_speeds(terms.iter().flatten().flatten());
+        let difference = interval(terms.map(|terms| terms.into_iter().flatten().collect()));
+        let margin = match self.margin {
+            ConclusionMargin::Aim(name) => Some(context_aim(name)),
+            ConclusionMargin::Share(share, of) => figures[of].map(|figure| (share * figure.value).abs()),
+        };
+        let decided = difference.zip(margin).filter(|_| other_speeds.is_empty());
+        let holds = decided.and_then(|(found, margin)| self.relation.holds(found, margin));
+        let figure = |((what, published, _), ours): (&(&'static str, f64, _), &Option<Interval>)| ConclusionFigure {
+            what,
+            published: *published,
+            ours: to_quantity(*ours),
+        };
+        TestedConclusion {
+            name: self.name,
+            text: self.text,
+            figures: self.figures.iter().zip(&figures).map(figure).collect(),
+            difference: to_quantity(difference),
+            relation: self.relation,
+            margin: margin.filter(|_| difference.is_some()),
+            holds,
+            other_speeds,
+            measured,
+        }
+    }
+}
+
+/// The names of those markers whose cost is a difference of the loop's speeds.
+fn list_other_speeds<'a>(terms: impl Iterator<Item = &'a CostTerm<'a>>) -> Vec<String> {
+    let mut names = Vec::new();
+    for CostTerm { record, .. } in terms.filter(|term| term.record.other_speed.is_some()) {
+        let name = format!("{}/{} in {}", record.design, record.state, record.context);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn context_aim(name: &str) -> f64 {
+    context::ALL.iter().find(|context| context.name == name).map_or(context::CUSTOM_LOOP_AIM, |context| context.aim)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::cost_difference::median_difference;
+    use super::*;
+    use crate::anatomy::CacheLines;
+    use crate::placement_cost::LoopTimes;
+    use crate::record::{CodeRecord, PlacementRecord, StateStep};
+    use crate::source::design;
+    use crate::speeds::OtherSpeed;
+    use cyclescope_core::unit::Unit;
+
+    /// A made-up record with these costs at the placements.
+    pub(crate) fn record(design: &str, state: &str, context: &str, costs: &[f64]) -> MarkerRecord {
+        let cycles = |value: f64| Quantity::new(Interval::with_margin(value, 0.01), Unit::CoreCycles);
+        let placement = |(index, cost): (usize, &f64)| PlacementRecord {
+            offset: 4 * index,
+            cost: cycles(*cost),
+            base: Some(1.0),
+            modes: Vec::new(),
+            visits: 96,
+        };
+        let cost = to_quantity(median_interval(costs, 0.95));
+        MarkerRecord {
+            design: design::ALL.iter().find(|one| one.name == design).expect("a design").name,
+            state: state.to_string(),
+            guard: "none".to_string(),
+            context: context.to_string(),
+            cost,
+            step: StateStep { over: None, cost },
+            base: cycles(1.0),
+            site: cycles(1.0 + costs[0]),
+            other_speed: None,
+            timed: LoopTimes { loops: 1000, base: 1000.0, site: 1000.0 * (1.0 + costs[0]) },
+            working_set: None,
+            best: None,
+            worst: None,
+            placements: costs.iter().enumerate().map(placement).collect(),
+            code: CodeRecord {
+                likely_bytes: 6,
+                unlikely_bytes: 51,
+                function_likely_bytes: 9,
+                function_unlikely_bytes: 51,
+                cache_lines: CacheLines { base: 1, likely: 1, both: 2 },
+                assembly: Vec::new(),
+                base_assembly: Vec::new(),
+            },
+            calls: None,
+            compiler: String::new(),
+            executor: "user",
+            clock: "rdtscp",
+            confidence: 0.95,
+            visits: 1536,
+            add_link: Some(1.0),
+            cpu: 1,
+            cpu_model: String::new(),
+            seed: 7,
+            caveats: Vec::new(),
+            repro: String::new(),
+        }
+    }
+
+    /// Records that cost what the document says.
+    fn published() -> Vec<MarkerRecord> {
+        let costs = [
+            (IMMEDIATE, 2.50),
+            (FLAG, 1.17),
+            (("immediate", "dormant", "memcpy"), 0.074),
+            (("flag", "dormant", "memcpy"), 2.123),
+            (CALL, 50.61),
+            (DIRECT, 51.50),
+            (VARARGS, 54.24),
+            (FORMAT, 94.72),
+        ];
+        let record =
+            |((design, state, context), cost): ((&str, &str, &str), f64)| record(design, state, context, &[cost; 16]);
+        costs.map(record).into()
+    }
+
+    #[test]
+    fn the_documents_own_figures_bear_its_conclusions_out() {
+        for conclusion in test_conclusions(&published()) {
+            assert_eq!(conclusion.holds, Some(true), "{conclusion:?}");
+            for figure in &conclusion.figures {
+                let ours = figure.ours.value.unwrap();
+                assert!((ours - figure.published).abs() < 0.005, "{figure:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_decided_by_a_loop_at_another_speed() {
+        let mut records = published();
+        let other = |certain| {
+            let controls = Vec::new();
+            Some(OtherSpeed { placements: 16, without: 150.0, with: 138.0, certain, controls })
+        };
+        for certain in [true, false] {
+            records[3].other_speed = other(certain);
+            for conclusion in test_conclusions(&records) {
+                let about = ["generic-slower-in-memcpy", "load-dearer-in-memcpy"].contains(&conclusion.name);
+                assert_eq!(conclusion.holds, (!about).then_some(true), "{conclusion:?}");
+                let names: &[&str] = if about { &["flag/dormant in memcpy"] } else { &[] };
+                assert_eq!(conclusion.other_speeds, names);
+            }
+        }
+    }
+
+    #[test]
+    fn differences_are_paired_by_placement() {
+        // What placements share goes out, though it is larger than what differs.
+        let waves = |more: f64| -> Vec<f64> { (0..16).map(|at| f64::from(at % 4) + more).collect() };
+        let (one, mut other) = (record("flag", "dormant", "empty", &waves(0.2)), published().remove(0));
+        other.placements = record("immediate", "dormant", "empty", &waves(0.0)).placements;
+        let found = median_difference(&one, &other).unwrap();
+        assert!((found.value - 0.2).abs() < 1e-9 && found.half_width() < 1e-9, "{found:?}");
+        // By their offsets, and not by their order.
+        other.placements.reverse();
+        assert!((median_difference(&one, &other).unwrap().half_width()) < 1e-9);
+        other.placements.truncate(4);
+        assert_eq!(median_difference(&one, &other), None);
+    }
+
+    #[test]
+    fn a_verdict_needs_all_of_the_interval() {
+        let around = |value| Interval::with_margin(value, 0.1);
+        let cases = [
+            (MarginRelation::MoreThan, 0.3, Some(true)),
+            (MarginRelation::MoreThan, 0.05, None),
+            (MarginRelation::MoreThan, -0.1, Some(false)),
+            (MarginRelation::Within, 0.0, Some(true)),
+            (MarginRelation::Within, 0.1, None),
+            (MarginRelation::Within, 0.3, Some(false)),
+            (MarginRelation::Within, -0.3, Some(false)),
+        ];
+        for (relation, value, holds) in cases {
+            assert_eq!(relation.holds(around(value), 0.1), holds, "{relation:?} {value}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_cannot_be_told() {
+        let mut records = published();
+        let modern = [(0, 0.5), (1, 0.5)];
+        for (index, cost) in modern {
+            records[index].placements.iter_mut().for_each(|one| one.cost.value = Some(cost));
+        }
+        let found = test_conclusions(&records[..2]);
+        assert_eq!((found[0].holds, found[0].measured), (Some(false), true));
+        for other in &found[1..] {
+            assert_eq!((other.holds, other.measured, other.margin), (None, false, None), "{other:?}");
+        }
+        // An emulated machine has no costs.
+        records.iter_mut().for_each(|record| record.placements.iter_mut().for_each(|one| one.cost.value = None));
+        assert!(test_conclusions(&records).iter().all(|one| one.holds.is_none() && one.measured));
+    }
+}

@@ -1,0 +1,382 @@
+//! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides when to stop.
+
+use super::acquisition::{Acquisition, CostMeasurement};
+use super::contrast::Contrast;
+use super::cost_judgement::{CostJudgement, holds_for_any_pair};
+use super::estimate::{LayoutData, RoundShape, call};
+use super::layouts::SECONDS_A_CYCLE;
+use super::measurement_progress::MeasurementProgress;
+use super::measurement_session::{CYCLES_PER_NS, MEMORY_ACCESSES_LEAST, MeasuredSnippet, MeasurementSession};
+use super::plan::Plan;
+use super::sibling::SiblingPolicy;
+use super::training::{
+    MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
+    all_more_certain, learnt_early, training_may_save, training_saves,
+};
+use crate::ruler::{IMUL_SPAN, sentinel_width};
+use cyclescope_core::error::RunError;
+use std::mem::replace;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Untimed rounds at first: two runs fill the caches and, on cores that need it, wake the wide vector units.
+const WARM_UP: u32 = 3;
+/// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
+const WARM_UP_MOST: u32 = 96;
+/// Instructions in the shortest body at least: more than any scheduler holds (97 entries on Golden Cove, 192 in
+/// all of Zen 4's). A body that fits the scheduler as a whole ends differently from a longer one: with 100, chains of
+/// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
+/// was off by more than 0.4.
+const INSTRUCTIONS_LEAST: usize = 200;
+/// Bytes of the longest body at first, inside every op cache and half of a level 1 instruction cache.
+const BODY_BYTES: usize = 12 << 10;
+/// Bytes of the longest body after the unit was increased.
+const BODY_BYTES_MOST: usize = 128 << 10;
+/// Core cycles of the shortest body of a function at first, and the calls in it at least: the first calls after other code
+/// differ (eight calls of a hash with a chain of 1 024 cycles took 1 047 each, further ones 911, since their last branch
+/// was predicted from then on: Zen 5).
+const ITERATED_CYCLES: f64 = 8_000.0;
+const ITERATIONS_LEAST: usize = 8;
+/// Core cycles of the longest body at first and after the unit was increased: well below a scheduler's time slice.
+const BODY_CYCLES: f64 = 400_000.0;
+const BODY_CYCLES_MOST: f64 = 4_000_000.0;
+/// With these the ratio of the rulers is good to 0.1 % through a clock that steps by 38 ticks.
+const LATENCY_LOOPS: u64 = 400;
+const LATENCY_LAYOUTS: usize = 4;
+const LATENCY_ROUNDS: u32 = 24;
+/// Assumed cost of a cold start in core cycles, before it is measured.
+const COLD_GUESS: f64 = 1000.0;
+/// Iterations of the ruler's loops.
+const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
+/// All layouts are measured again, up to this number of budgets: a busy sibling was active for tens of milliseconds to
+/// seconds at a time, and costs measured beside it were wrong by up to a third.
+const RETRY_POLICY: SiblingPolicy =
+    SiblingPolicy { retries: 150, pause: Duration::from_millis(10), ..SiblingPolicy::USUAL };
+const BUDGETS_FOR_RETRIES: u32 = 12;
+/// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
+const BUDGETS_AT_LONGEST: u32 = 4;
+const LAYOUTS_LEAST: usize = 6;
+/// Standard deviation, as a share of the cost, by which a function differs from one start of the program to the next, though
+/// it is at sixteen addresses and in new processes each time. Of 31 functions, each measured eight times, 28 have the root mean
+/// square 0.3 % beyond what their intervals said: 79 % of the pairs of intervals overlapped, and 94 % with this share in them
+/// (Zen 5). What predictors have not yet learnt is none of it: see `training.rs`.
+const BETWEEN_SHARE: f64 = 0.003;
+/// The same in core cycles, of a function and of the empty one each: functions of 7, 21 and 26 cycles had standard deviations
+/// of 0.35, 0.32 and 0.34 from start to start (Zen 5).
+const BETWEEN_CYCLES: f64 = 0.24;
+/// The share of layouts below which a mode of a function is left out: a loop's exit that one layout in sixteen predicts, or a layout
+/// that another program disturbed.
+const FREQUENT_SHARE: f64 = 0.1;
+/// Untimed rounds for each timed one at most.
+const WARM_UP_PER_TIMED: u32 = 4;
+/// Iterations of the loop around the copies in the pilot.
+const PILOT_LOOPS: u64 = 1000;
+
+impl MeasurementSession<'_> {
+    pub(super) fn run(mut self) -> Result<Vec<CostMeasurement>, RunError> {
+        if self.plan.imul_latency.is_none() {
+            self.imul_latency = self.find_imul_latency()?;
+        }
+        self.run_pilot()?;
+        let units = self.parts.iter().map(|part| self.choose_first_unit(part)).collect();
+        let mut acquisition = self.plan_acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
+        // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
+        self.started = self.executor.now();
+        let mut retries = RETRY_POLICY.start_retries();
+        let until = self.started.saturating_add(self.plan.budget.saturating_mul(BUDGETS_FOR_RETRIES));
+        let mut untrained: Option<(Vec<CostJudgement>, Acquisition)> = None;
+        loop {
+            let more = acquisition.layouts.len().max(self.initial_layouts());
+            if let Err(error) = self.measure_layouts(&mut acquisition, more) {
+                let Some((before, without)) = untrained else { return Err(error) };
+                self.continue_untrained(error)?;
+                return Ok(self.finish_measurements(before, without, None));
+            }
+            let found: Vec<CostJudgement> =
+                self.question.costs().iter().map(|cost| self.judge_cost(&acquisition, cost)).collect();
+            let any = |is: fn(&CostJudgement) -> bool| found.iter().any(is);
+            let Acquisition { units, warm_up, .. } = &acquisition;
+            if any(CostJudgement::is_shared) && retries.wait_to_retry(self.executor, until) {
+                acquisition = self.plan_acquisition(units.clone(), *warm_up);
+                continue;
+            }
+            let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
+            let longer = self.lengthen_units(units);
+            if any(|found| !found.settled) && self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST && self.has_time()
+            {
+                acquisition = self.plan_acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
+            } else if found.iter().any(|found| !found.linear || self.is_blurred(found))
+                && longer.is_some()
+                && self.has_time()
+            {
+                acquisition = self.plan_acquisition(longer.unwrap_or_default(), *warm_up);
+            } else if let Some(trained) = self.try_training(&acquisition, &found)? {
+                untrained = Some((found, replace(&mut acquisition, trained)));
+            } else if full || found.iter().all(|found| self.has_reached_precision(found)) {
+                match untrained.take() {
+                    Some((before, without))
+                        if !holds_for_any_pair(&before, &found, training_saves)
+                            || all_more_certain(&before, &found) =>
+                    {
+                        self.training = None;
+                        if before.iter().all(|found| self.has_reached_precision(found)) {
+                            return Ok(self.finish_measurements(before, without, None));
+                        }
+                        // Further layouts are without training, in the time that a trial in vain has too.
+                        let spent = self.elapsed().as_secs_f64() / self.plan.budget.as_secs_f64();
+                        self.budgets = (spent as u32).saturating_add(TRIAL_BUDGETS);
+                        acquisition = without;
+                    }
+                    untrained => {
+                        let before = untrained.map(|(before, _)| before);
+                        return Ok(self.finish_measurements(found, acquisition, before));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Further layouts; not all of them where they take many times the budget.
+    fn measure_layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
+        for left in (1..=more).rev() {
+            let standing = self.estimate_progress(acquisition, left);
+            (self.watch)(standing);
+            self.measure_layout(acquisition)?;
+            let enough = acquisition.layouts.len() >= LAYOUTS_LEAST;
+            if enough && self.elapsed() > BUDGETS_AT_LONGEST * self.plan.budget {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The layouts that are done, and those foreseen where `left` more are to come.
+    fn estimate_progress(&self, acquisition: &Acquisition, left: usize) -> MeasurementProgress {
+        let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
+        let training_s = acquisition.training.map_or(0.0, |calls| self.seconds_of(calls));
+        let layout_s = training_s + rounds * acquisition.round_s / CYCLES_PER_NS;
+        let in_budgets = f64::from(BUDGETS_AT_LONGEST) * self.plan.budget.as_secs_f64() / layout_s;
+        let done = acquisition.layouts.len();
+        let total = (done + left).min(LAYOUTS_LEAST.max(in_budgets as usize)).max(done + 1);
+        MeasurementProgress { done, total, layout_s }
+    }
+
+    /// Goes on without training where the code fails in it, such as a function that never frees what it allocates.
+    fn continue_untrained(&mut self, error: RunError) -> Result<(), RunError> {
+        self.training = None;
+        if error.is_harness_failure() {
+            return Err(error);
+        }
+        self.untrainable = Some(error);
+        Ok(())
+    }
+
+    /// The first trained layouts, where training changes a cost. Those that follow are trained too.
+    fn try_training(
+        &mut self,
+        acquisition: &Acquisition,
+        found: &[CostJudgement],
+    ) -> Result<Option<Acquisition>, RunError> {
+        if !self.uses_iterations() || self.plan.warm_up.is_some() || self.training_tried {
+            return Ok(None);
+        }
+        let budget = self.plan.budget.as_secs_f64();
+        let trained = self.calls_in(TRIAL_SHARE * budget);
+        let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
+        let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
+        if (trained as f64) < MORE_CALLS * calls {
+            return Ok(None);
+        }
+        self.training = Some(trained);
+        let mut trial = self.plan_acquisition(acquisition.units.clone(), acquisition.warm_up);
+        let run = self.measure_layouts(&mut trial, TRIAL_LAYOUTS);
+        self.training_tried = true;
+        if let Err(error) = run {
+            self.continue_untrained(error)?;
+            return Ok(None);
+        }
+        let trained: Vec<CostJudgement> =
+            self.question.costs().iter().map(|cost| self.judge_cost(&trial, cost)).collect();
+        let shown = holds_for_any_pair(found, &trained, training_may_save);
+        let lowered = shown || holds_for_any_pair(found, &trained, learnt_early);
+        if !shown {
+            // No training has met what the function costs once it is learnt.
+            self.fastest = 0.0;
+        }
+        self.budgets += if lowered { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
+        self.training = lowered.then(|| self.calls_in(TRAINED_SHARE * budget));
+        Ok(lowered.then(|| self.plan_acquisition(trial.units, trial.warm_up)))
+    }
+
+    fn finish_measurements(
+        &self,
+        found: Vec<CostJudgement>,
+        acquisition: Acquisition,
+        untrained: Option<Vec<CostJudgement>>,
+    ) -> Vec<CostMeasurement> {
+        let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
+        let mut untrained = untrained.into_iter().flatten().map(|found| found.estimate);
+        let measurement = |(found, cost): (CostJudgement, &Contrast)| {
+            let CostJudgement { estimate, linear, settled } = found;
+            let (cost, acquisition) = (cost.clone(), acquisition.clone());
+            let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
+            CostMeasurement { cost, estimate, linear, settled, acquisition, untrained, untrainable, elapsed }
+        };
+        found.into_iter().zip(self.question.costs()).map(measurement).collect()
+    }
+
+    /// See [`RoundShape::pooled`].
+    fn pooled_share(&self) -> Option<f64> {
+        match self.is_cold() || self.question.is_summed() {
+            true => Some(0.0),
+            false => self.uses_iterations().then_some(FREQUENT_SHARE),
+        }
+    }
+
+    fn initial_layouts(&self) -> usize {
+        if self.training.is_some() { TRAINED_LAYOUTS } else { self.plan.layouts }
+    }
+
+    fn has_time(&self) -> bool {
+        self.elapsed() < self.budgets * self.plan.budget
+    }
+
+    /// The whole number next to the ratio of the two rulers. If the ratio is no whole number the estimate shows
+    /// that the rulers disagree.
+    fn find_imul_latency(&mut self) -> Result<f64, RunError> {
+        let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], WARM_UP);
+        acquisition.ruler_loops = LATENCY_LOOPS;
+        acquisition.rounds = LATENCY_ROUNDS;
+        acquisition.shape.imul_latency = 1.0;
+        (0..LATENCY_LAYOUTS).try_for_each(|_| self.measure_layout(&mut acquisition))?;
+        let found = self.judge_cost(&acquisition, &self.question.costs()[0]);
+        let ratio = found.estimate.map(|estimate| 1.0 / estimate.add_link.value);
+        Ok(ratio.map_or(1.0, |ratio| ratio.round().max(1.0)))
+    }
+
+    /// Finds a rough cost of each snippet in core cycles, from a few copies.
+    fn run_pilot(&mut self) -> Result<(), RunError> {
+        if self.is_cold() {
+            self.parts.iter_mut().for_each(|part| part.guess = COLD_GUESS);
+            return Ok(());
+        }
+        let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], 1);
+        acquisition.rounds = 2;
+        acquisition.shape.loop_count = acquisition.shape.loop_count.min(PILOT_LOOPS);
+        self.measure_layout(&mut acquisition)?;
+        let LayoutData { samples, copies, .. } = &acquisition.layouts[0];
+        let least = |call: usize| samples.column(call).fold(f64::INFINITY, f64::min);
+        let shortest: Vec<f64> = (0..self.calls_per_round()).map(least).collect();
+        let scale = acquisition.layouts[0].gauge(&acquisition.shape).read(&shortest);
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let ([one, _, four], [short, _, long]) = (call::snippet_calls(number), copies[number]);
+            let copies = (long - short) as f64 * acquisition.shape.loop_count as f64;
+            let guess = (shortest[four] - shortest[one]) / copies / scale.rate;
+            part.guess = if scale.is_sane() && guess.is_finite() { guess.max(0.05) } else { 1.0 };
+        }
+        Ok(())
+    }
+
+    /// Core cycles by which the ruler's two lengths differ in each iteration.
+    fn ruler_span(&self) -> f64 {
+        IMUL_SPAN * self.imul_latency
+    }
+
+    fn choose_first_unit(&self, part: &MeasuredSnippet) -> usize {
+        if self.is_cold() {
+            return 1;
+        }
+        if let Some(unit) = self.plan.unit {
+            return unit;
+        }
+        let by_time = (BODY_CYCLES / 4.0 / (part.guess * self.loop_iterations())) as usize;
+        let by_count = INSTRUCTIONS_LEAST.div_ceil(part.outline.instructions.max(1));
+        if self.uses_iterations() {
+            let by_cycles = (ITERATED_CYCLES / part.guess) as usize;
+            return by_cycles.min(by_count).max(ITERATIONS_LEAST).min(by_time).max(1);
+        }
+        let by_memory = match part.outline.memory_accesses {
+            0 => 1,
+            accesses => unit_holding_copies(MEMORY_ACCESSES_LEAST.div_ceil(accesses))
+                .max(part.outline.prepared.div_ceil(accesses)),
+        };
+        let bytes = 4 * self.bytes_per_repeat(part);
+        let (by_bytes, by_bytes_most) = (BODY_BYTES / bytes, BODY_BYTES_MOST / bytes);
+        by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time).max(1)
+    }
+
+    /// Bytes by which one more repeat makes a body longer, 1 at least.
+    fn bytes_per_repeat(&self, part: &MeasuredSnippet) -> usize {
+        if self.uses_iterations() { 1 } else { part.snippet.code().len().max(1) }
+    }
+
+    fn loop_iterations(&self) -> f64 {
+        self.loop_count.unwrap_or(1) as f64
+    }
+
+    /// Twice the units of those snippets whose bodies may grow, if there are any.
+    fn lengthen_units(&self, units: &[usize]) -> Option<Vec<usize>> {
+        if self.plan.unit.is_some() || self.is_cold() {
+            return None;
+        }
+        let grows = |(part, unit): (&MeasuredSnippet, &usize)| {
+            let fits = 8 * unit * self.bytes_per_repeat(part) <= BODY_BYTES_MOST;
+            let grows = fits && 8.0 * *unit as f64 * part.guess * self.loop_iterations() <= BODY_CYCLES_MOST;
+            if grows { 2 * unit } else { *unit }
+        };
+        let longer: Vec<usize> = self.parts.iter().zip(units).map(grows).collect();
+        (longer != units).then_some(longer)
+    }
+
+    /// The shape for these units, without samples.
+    fn plan_acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
+        let spans: Vec<f64> = (self.parts.iter().zip(&units))
+            .map(|(part, unit)| 3.0 * *unit as f64 * self.loop_iterations() * part.guess)
+            .collect();
+        let span = spans.iter().copied().fold(0.0, f64::max);
+        let ruler_loops = (span / self.ruler_span()).clamp(*RULER_LOOPS.start(), *RULER_LOOPS.end()) as u64;
+        let width = self.plan.adders.map(sentinel_width);
+        let shape = RoundShape {
+            loop_count: self.loop_count.unwrap_or(1),
+            imul_latency: self.imul_latency,
+            step: self.plan.step,
+            width,
+            pooled: self.pooled_share(),
+            trained: self.training.is_some(),
+            between: if self.uses_iterations() { BETWEEN_SHARE } else { 0.0 },
+            between_cycles: if self.uses_iterations() { BETWEEN_CYCLES } else { 0.0 },
+        };
+        let round_s = SECONDS_A_CYCLE
+            * (2.5 * spans.iter().sum::<f64>() + 4.0 * self.ruler_span() * ruler_loops as f64)
+            + self.calls_per_round() as f64 * self.call_overhead_s();
+        Acquisition {
+            units,
+            warm_up,
+            ruler_loops,
+            shape,
+            rounds: self.choose_rounds(round_s, warm_up),
+            placements: 1,
+            layouts: Vec::new(),
+            progress: None,
+            round_s,
+            training: self.training,
+        }
+    }
+
+    /// Timed rounds of a layout: fewer than the plan's where they take so long that it would use up the budget.
+    fn choose_rounds(&self, round_s: f64, warm_up: u32) -> u32 {
+        if self.is_cold() {
+            return self.plan.rounds;
+        }
+        let Plan { rounds_least: least, rounds, .. } = *self.plan;
+        // After many untimed rounds a few more timed ones cost little.
+        let most = if least < rounds { rounds.max(warm_up / WARM_UP_PER_TIMED) } else { rounds };
+        let in_budget = CYCLES_PER_NS * self.plan.budget.as_secs_f64() / round_s - f64::from(warm_up);
+        (in_budget as u32).clamp(least.min(rounds), most)
+    }
+}
+
+/// The smallest unit whose bodies hold `least` copies even when they are shortened by a quarter.
+fn unit_holding_copies(least: usize) -> usize {
+    (4 * least).div_ceil(3)
+}

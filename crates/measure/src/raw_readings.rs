@@ -1,0 +1,99 @@
+//! The readings of one layout in the order in which they were taken, without untimed rounds before the first.
+//!
+//! The measurement itself leaves out the first runs. Here they are to be seen: what caches, predictors and buffers make of
+//! the first run, how the time settles, what an interrupt adds. A duration contains the overhead of its pair of readings.
+
+use super::acquisition::Acquisition;
+use super::estimate::call;
+use super::measurement_session::MeasurementSession;
+use super::plan::Plan;
+use super::question::CostQuestion;
+use cyclescope_core::error::RunError;
+use cyclescope_core::unit::Unit;
+use cyclescope_exec::Executor;
+use serde::Serialize;
+
+/// What a reading is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadingKind {
+    /// Copies of the snippet.
+    Copies,
+    /// The shorter chain of `imul`.
+    ImulShort,
+    /// The longer chain of `imul`.
+    ImulLong,
+    /// The shorter chain of `add`.
+    AddShort,
+    /// The longer chain of `add`.
+    AddLong,
+    /// Independent additions, which show a busy sibling.
+    Width,
+}
+
+/// One reading.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RawReading {
+    /// Its round, from 1.
+    pub round: usize,
+    /// Whether the program ran for the first time at its address.
+    pub first: bool,
+    /// What it is of.
+    pub what: ReadingKind,
+    /// Copies of the snippet; null for the ruler.
+    pub copies: Option<usize>,
+    /// The reading after less the reading before, in raw units of the clock; null where it ran backwards.
+    pub value: Option<u64>,
+}
+
+/// The readings of one layout.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RawReadings {
+    /// Unit of the readings.
+    pub unit: Unit,
+    /// The readings, in the order in which they were taken.
+    pub readings: Vec<RawReading>,
+}
+
+/// Runs one more layout of a finished measurement, and returns the ruler's readings and those of the first snippet.
+pub fn take_raw_readings(
+    executor: &mut dyn Executor,
+    question: &CostQuestion,
+    plan: &Plan,
+    acquisition: &Acquisition,
+) -> Result<RawReadings, RunError> {
+    let watch = &mut |_| ();
+    let mut session = MeasurementSession::new(executor, question, plan, watch);
+    let placements = session.placements_per_layout(acquisition.rounds);
+    let rounds = if placements > 1 { 1 } else { acquisition.rounds };
+    let (schedule, lengths) = session.build_schedule(acquisition, placements, 0, rounds)?;
+    let copies = lengths.0[0];
+    let samples = schedule.run(session.executor)?;
+    let layouts = schedule.orders().zip(schedule.split_by_layout(&samples));
+    let calls = layouts.flat_map(|(order, samples)| order.iter().cycle().zip(samples));
+    let mut readings = Vec::new();
+    for (number, (column, sample)) in calls.enumerate() {
+        let round = number / session.calls_per_round() + 1;
+        let Some((what, copies)) = classify_column(*column, copies) else { continue };
+        let value = sample.end.checked_sub(sample.start);
+        readings.push(RawReading { round, first: round == 1 || placements > 1, what, copies, value });
+    }
+    Ok(RawReadings { unit: plan.clock.counts, readings })
+}
+
+/// What a column is of; `None` for a further snippet's.
+fn classify_column(column: usize, copies: [usize; 3]) -> Option<(ReadingKind, Option<usize>)> {
+    let length = call::snippet_calls(0).iter().position(|own| *own == column);
+    if let Some(length) = length {
+        return Some((ReadingKind::Copies, Some(copies[length])));
+    }
+    let ruler = match column {
+        call::IMUL_SHORT => ReadingKind::ImulShort,
+        call::IMUL_LONG => ReadingKind::ImulLong,
+        call::ADD_SHORT => ReadingKind::AddShort,
+        call::ADD_LONG => ReadingKind::AddLong,
+        call::SENTINEL => ReadingKind::Width,
+        _ => return None,
+    };
+    Some((ruler, None))
+}

@@ -1,0 +1,212 @@
+//! A simulated core that reads machine code: it proves studies that build programs and measure instructions.
+//!
+//! Unlike [`Simulated`](super::SimulatedExecutor), whose scenario contains the costs, it decodes programs and computes their
+//! durations on a planted machine, a [`CoreModel`]: µops that issue in order, some in a cycle, wait for
+//! their inputs, compete for ports, and have a latency from each input to each output. Every measured value can be
+//! compared with the planted one.
+//!
+//! Its limits: there are dependencies and timing, but no values. No branch is taken but the loop's own and those
+//! that always are; loads hit the cache; what depends on data, such as repeat counts, is a constant; code placement and
+//! alignment have no effect; there are no faults. Registers of MMX and x87 are apart. Fetch, decoding, retirement and
+//! mispredictions cost nothing, nor does a change between legacy and VEX code.
+
+mod address;
+mod body;
+mod body_durations;
+mod form;
+mod form_key;
+mod model;
+mod operands;
+mod pipeline;
+mod ports;
+mod quick_hash;
+mod regime;
+mod rename_treatment;
+mod store_buffer;
+#[cfg(test)]
+mod tests;
+mod truth;
+
+pub use model::CoreModel;
+pub use regime::{RegimeClass, SimulatedRegime};
+
+use super::instrument::SimulatedInstrument;
+use super::scenario::{Scenario, SimulatedMode};
+use super::timeline::SimulatedWorkKind;
+use super::{LazyMachine, check_program_places, cost, memory};
+use body::SimulatedForms;
+use body_durations::BodyDurations;
+use cyclescope_code::program::Program;
+use cyclescope_core::error::RunError;
+use cyclescope_core::machine::Machine;
+use cyclescope_core::random::{Random, mix_seeds};
+use cyclescope_exec::{Batch, Capabilities, Executor, Layout, PlacedArea, ProgramCall, Sample};
+use pipeline::Pipeline;
+use quick_hash::QuickMap;
+use std::time::Duration;
+
+/// Number of programs whose durations are cached over batches: the ruler runs in each.
+const MAX_CACHED: usize = 256;
+
+/// A simulated core as an executor: it decodes programs and computes their durations on a [`CoreModel`].
+///
+/// It knows dependencies and timing, but no values. Loads hit the cache, conditional branches are not taken, repeat
+/// counts are a constant. Two addresses are the same where their base and index registers come from the same ones by
+/// copies and added constants; every other write is assumed to leave a register's value unchanged.
+#[derive(Debug)]
+pub struct SimulatedCore {
+    forms: SimulatedForms,
+    pipeline: Pipeline,
+    instrument: SimulatedInstrument,
+    seed: u64,
+    known: QuickMap<Vec<u8>, BodyDurations>,
+    capabilities: Capabilities,
+    machine: LazyMachine,
+    areas: Vec<PlacedArea>,
+}
+
+impl SimulatedCore {
+    /// This machine, undisturbed, under a TSC that counts in steps of two.
+    pub fn new(model: CoreModel, seed: u64) -> SimulatedCore {
+        SimulatedCore::with_scenario(model, Scenario { step: 2, ..Scenario::default() }, seed)
+    }
+
+    /// The same in a scenario: of that, the clock, its frequency, interrupts, steal, a neighbour, hits of rulers and
+    /// noise take effect, the costs of the empty pair and of entry and exit, and scheduling modes. What else the
+    /// scenario says of a snippet's cost does not.
+    pub fn with_scenario(model: CoreModel, scenario: Scenario, seed: u64) -> SimulatedCore {
+        let pipeline = Pipeline::new(&model);
+        let instrument = SimulatedInstrument::new(scenario, seed);
+        SimulatedCore {
+            forms: SimulatedForms::new(model),
+            pipeline,
+            instrument,
+            seed,
+            known: QuickMap::default(),
+            capabilities: super::simulated_capabilities(),
+            machine: LazyMachine::default(),
+            areas: Vec::new(),
+        }
+    }
+
+    /// The planted machine.
+    pub fn model(&self) -> &CoreModel {
+        &self.forms.model
+    }
+
+    /// Number of µops simulated since the core was made.
+    pub fn simulated_uops(&self) -> u64 {
+        self.pipeline.count
+    }
+
+    /// Core cycles of a program's body, without readings.
+    ///
+    /// # Panics
+    ///
+    /// Where the code cannot be decoded.
+    pub fn body_cycles(&mut self, program: &Program, loop_count: u64) -> f64 {
+        self.find_durations(program).iteration_cycles(program, loop_count)
+    }
+
+    fn find_durations(&mut self, program: &Program) -> BodyDurations {
+        if let Some(pace) = self.known.get(program.code()) {
+            return pace.clone();
+        }
+        let pace = BodyDurations::simulate_program(program, &mut self.forms, &mut self.pipeline);
+        if self.known.len() >= MAX_CACHED {
+            self.known.clear();
+        }
+        self.known.insert(program.code().to_vec(), pace.clone());
+        pace
+    }
+
+    /// Factor by which a program is slower in a layout.
+    fn layout_factor(&self, program: &Program, layout: &Layout) -> f64 {
+        let mode = self.instrument.scenario().layout.mode;
+        let Some(SimulatedMode { probability, factor, by_program }) = mode else { return 1.0 };
+        if cost::classify_snippet(program.snippet()) != SimulatedWorkKind::Snippet {
+            return 1.0;
+        }
+        let place = cost::layout_fingerprint(self.seed, layout);
+        let by_snippet = program.snippet().iter().fold(place, |hash, byte| mix_seeds(hash, u64::from(*byte)));
+        let die = if by_program { mix_seeds(by_snippet, program.copies() as u64) } else { by_snippet };
+        if Random::new(die).happens(probability) { factor } else { 1.0 }
+    }
+
+    fn run_layout(
+        &mut self,
+        batch: &Batch,
+        layout: &Layout,
+        calls: &[(f64, SimulatedWorkKind)],
+        samples: &mut Vec<Sample>,
+        deadline: f64,
+    ) -> bool {
+        let scenario = self.instrument.scenario();
+        let fixed = scenario.overhead + scenario.boundary;
+        let mut delays = Random::new(layout.seed);
+        for round in 0..batch.warm_up + batch.rounds {
+            for (cycles, kind) in calls {
+                let sample = self.instrument.sample_call(fixed, *cycles, *kind, &mut delays);
+                if round >= batch.warm_up {
+                    samples.push(sample);
+                }
+            }
+            if self.instrument.ticks_now() > deadline {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Executor for SimulatedCore {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn machine(&self) -> &Machine {
+        self.machine.machine_for(self.instrument.scenario(), self.forms.model.imul_latency)
+    }
+
+    /// # Panics
+    ///
+    /// Where a layout's programs overlap or leave the arena, or code cannot be decoded.
+    fn stream(&mut self, batch: &Batch, take: &mut dyn FnMut(&[Sample])) -> Result<(), RunError> {
+        self.areas = memory::place_areas(&batch.memory).map_err(RunError::BadBatch)?;
+        let hertz = self.instrument.scenario().hertz;
+        let deadline = self.instrument.ticks_now() + batch.deadline.as_secs_f64() * hertz;
+        let paces: Vec<BodyDurations> = batch.programs.iter().map(|program| self.find_durations(program)).collect();
+        let mut samples = Vec::with_capacity(batch.rounds as usize * batch.calls());
+        for layout in &batch.layouts {
+            check_program_places(batch, layout);
+            samples.clear();
+            let body = |call: &ProgramCall| {
+                let number = layout.code[call.place].program;
+                let program = &batch.programs[number];
+                let slower = self.layout_factor(program, layout);
+                (
+                    paces[number].iteration_cycles(program, call.loop_count) * slower,
+                    cost::classify_snippet(program.snippet()),
+                )
+            };
+            let calls: Vec<(f64, SimulatedWorkKind)> = layout.round.iter().map(body).collect();
+            if !self.run_layout(batch, layout, &calls, &mut samples, deadline) {
+                return Err(RunError::Hung { deadline_ms: batch.deadline.as_millis() as u64 });
+            }
+            take(&samples);
+        }
+        Ok(())
+    }
+
+    fn placed_areas(&self) -> Vec<PlacedArea> {
+        self.areas.clone()
+    }
+
+    fn now(&self) -> Duration {
+        self.instrument.time()
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.instrument.pause(time);
+    }
+}

@@ -1,0 +1,161 @@
+//! Ports, the sets of them that work may go to, and when they are free.
+//!
+//! Work takes the earliest cycle in which a port of its set is free. It is placed in program order, which is the
+//! same as letting the oldest ready work go first in each cycle, but looks at nothing twice.
+
+/// Ports as bits.
+pub(super) type PortMask = u16;
+
+/// How many ports of each kind a core has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PortCounts {
+    pub(super) integer: u32,
+    pub(super) vector: u32,
+    pub(super) load: u32,
+    pub(super) store: u32,
+}
+
+/// All sets of ports. A set is named by its index.
+#[derive(Debug, Clone)]
+pub(super) struct PortSets {
+    masks: Vec<PortMask>,
+    /// Sets that integer work may have; the first is that of all its ports.
+    pub(super) integer: Vec<u8>,
+    /// The same for vectors.
+    pub(super) vector: Vec<u8>,
+    pub(super) load: u8,
+    pub(super) store: u8,
+    pub(super) branch: u8,
+    /// Units that stay occupied beside a port.
+    pub(super) integer_divider: u8,
+    pub(super) vector_divider: u8,
+}
+
+impl PortSets {
+    pub(super) fn new(counts: PortCounts) -> PortSets {
+        let mut masks = Vec::new();
+        let mut first = 0;
+        let mut add = |mask: PortMask| {
+            masks.push(mask);
+            (masks.len() - 1) as u8
+        };
+        let mut ports = |count: u32| {
+            let mask = ((1 << count) - 1) << first;
+            first += count;
+            mask
+        };
+        let integer = list_port_subsets(ports(counts.integer)).into_iter().map(&mut add).collect();
+        let vector = list_port_subsets(ports(counts.vector)).into_iter().map(&mut add).collect();
+        let [load, store] = [counts.load, counts.store].map(|count| add(ports(count)));
+        let [branch, integer_divider, vector_divider] = [1; 3].map(|count| add(ports(count)));
+        PortSets { masks, integer, vector, load, store, branch, integer_divider, vector_divider }
+    }
+
+    pub(super) fn port_mask(&self, set: u8) -> PortMask {
+        self.masks[usize::from(set)]
+    }
+
+    /// The least time in which the ports can do some work over and over: no set of ports does more in a cycle than
+    /// it has ports, and by Hall's theorem nothing else limits them.
+    pub(super) fn throughput_bound(&self, work: &[PortWork]) -> f64 {
+        let mut kinds: Vec<PortMask> = work.iter().map(|work| self.port_mask(work.set)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        let unions = (1u32..1 << kinds.len()).map(|chosen| {
+            let chosen = kinds.iter().enumerate().filter(|(bit, _)| chosen >> bit & 1 != 0);
+            chosen.fold(0, |union, (_, mask)| union | mask)
+        });
+        let demand = |union: PortMask| {
+            let inside = work.iter().filter(|work| self.port_mask(work.set) & !union == 0);
+            inside.map(|work| f64::from(work.cycles)).sum::<f64>() / f64::from(union.count_ones())
+        };
+        unions.map(demand).fold(0.0, f64::max)
+    }
+}
+
+/// All ports, halves, and single ones.
+fn list_port_subsets(all: PortMask) -> Vec<PortMask> {
+    let ports: Vec<PortMask> = (0..PortMask::BITS).map(|bit| 1 << bit).filter(|port| all & port != 0).collect();
+    let (low, high) = ports.split_at(ports.len() / 2);
+    let union = |ports: &[PortMask]| ports.iter().fold(0, |union, port| union | port);
+    let mut subsets = vec![all];
+    for subset in [union(low), union(high)].into_iter().chain(ports.iter().copied()) {
+        if !subsets.contains(&subset) {
+            subsets.push(subset);
+        }
+    }
+    subsets
+}
+
+/// Largest number of cycles for which work keeps a port.
+pub(super) const MAX_WORK_CYCLES: usize = 8;
+
+/// What one µop asks of the ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PortWork {
+    /// A set of [`PortSets`].
+    pub(super) set: u8,
+    /// For how long it keeps its port.
+    pub(super) cycles: u8,
+}
+
+/// Which ports are busy when.
+#[derive(Debug, Default)]
+pub(super) struct PortSchedule {
+    /// Ports busy in each cycle.
+    busy: Vec<PortMask>,
+    /// The sets, with ports renumbered so that the least wanted comes first.
+    masks: Vec<PortMask>,
+    /// Before this cycle no work of a length finds room in a set.
+    full: Vec<[u32; MAX_WORK_CYCLES]>,
+}
+
+impl PortSchedule {
+    /// Frees all ports, for a program that does this work.
+    pub(super) fn free_all(&mut self, sets: &PortSets, work: impl Iterator<Item = PortWork>) {
+        let mut demand = [0.0; PortMask::BITS as usize];
+        for work in work {
+            let mask = sets.port_mask(work.set);
+            let share = f64::from(work.cycles) / f64::from(mask.count_ones());
+            let ports = demand.iter_mut().enumerate().filter(|(port, _)| mask >> port & 1 != 0);
+            ports.for_each(|(_, demand)| *demand += share);
+        }
+        let mut order: Vec<usize> = (0..demand.len()).collect();
+        order.sort_by(|a, b| demand[*a].total_cmp(&demand[*b]));
+        let renumbered = |mask: &PortMask| {
+            let places = order.iter().enumerate().filter(|(_, port)| mask >> **port & 1 != 0);
+            places.fold(0, |new, (place, _)| new | 1 << place)
+        };
+        self.masks.clear();
+        self.masks.extend(sets.masks.iter().map(renumbered));
+        self.full.clear();
+        self.full.resize(self.masks.len(), [0; MAX_WORK_CYCLES]);
+        self.busy.clear();
+    }
+
+    /// Takes a port for some work from `ready` on; returns when it starts.
+    pub(super) fn take_port(&mut self, work: PortWork, ready: u32) -> u32 {
+        let set = usize::from(work.set);
+        let (mask, length) = (self.masks[set], usize::from(work.cycles));
+        let full = &mut self.full[set][length - 1];
+        let known = ready <= *full;
+        let mut start = ready.max(*full) as usize;
+        loop {
+            if self.busy.len() < start + length {
+                self.busy.resize((start + length) * 2 + 256, 0);
+            }
+            let window = &mut self.busy[start..start + length];
+            let free = mask & !window.iter().fold(0, |busy, cycle| busy | cycle);
+            if free != 0 {
+                let port = free & free.wrapping_neg();
+                window.iter_mut().for_each(|cycle| *cycle |= port);
+                break;
+            }
+            start += 1;
+        }
+        if known {
+            *full = start as u32;
+        }
+        start as u32
+    }
+}

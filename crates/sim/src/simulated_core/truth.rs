@@ -1,0 +1,61 @@
+//! What is true of the planted machine: the figures that a measurement of it must find.
+
+use super::form::SimulatedForm;
+use super::model::CoreModel;
+use super::pipeline::LINE_BYTES;
+use super::rename_treatment::RenameTreatment;
+use cyclescope_code::asm::access::is_non_temporal_store;
+use iced_x86::Instruction;
+
+impl CoreModel {
+    fn derive_form(&self, instruction: &Instruction) -> SimulatedForm {
+        SimulatedForm::derive(self, &self.port_sets(), instruction)
+    }
+
+    /// Core cycles from an input to an output; none where the one does not depend on the other.
+    ///
+    /// A load counts as hitting the cache, `mem_data` as an input as forwarded and not renamed. Through a store and
+    /// a load it is the sum of the two latencies that is physical: the one ends, and the other starts, when the
+    /// store can be forwarded.
+    pub fn latency(&self, instruction: &Instruction, from: &str, to: &str) -> Option<u32> {
+        let pairs = self.latencies(instruction);
+        pairs.into_iter().find(|(input, output, _)| input == from && output == to).map(|(_, _, cycles)| cycles)
+    }
+
+    /// All latencies: from, to, core cycles.
+    pub fn latencies(&self, instruction: &Instruction) -> Vec<(String, String, u32)> {
+        let form = self.derive_form(instruction);
+        let outputs = &form.operands.outputs;
+        let pairs = form.operands.inputs.iter().flat_map(|from| outputs.iter().map(move |to| (*from, *to)));
+        let known = |(from, to)| form.slot_latency(self, from, to).map(|cycles| (from, to, cycles));
+        pairs.filter_map(known).map(|(from, to, cycles)| (from.name(), to.name(), cycles)).collect()
+    }
+
+    /// Core cycles an instruction at the best sustained rate, dependencies apart: what issue and the ports allow.
+    pub fn throughput(&self, instruction: &Instruction) -> f64 {
+        let rate = self.derive_form(instruction).throughput(self, &self.port_sets());
+        let combined = self.combining_latency.filter(|_| is_non_temporal_store(instruction));
+        let share = instruction.memory_size().size() as f64 / LINE_BYTES as f64;
+        combined.map_or(rate, |cycles| rate.max(f64::from(cycles) * share))
+    }
+
+    /// Whether it is a move that takes no port and no time.
+    pub fn is_eliminated(&self, instruction: &Instruction) -> bool {
+        self.derive_form(instruction).kind == RenameTreatment::Eliminated
+    }
+
+    /// Whether it neither depends on its registers nor takes a port.
+    pub fn is_zero_idiom(&self, instruction: &Instruction) -> bool {
+        self.derive_form(instruction).kind == RenameTreatment::ZeroIdiom
+    }
+
+    /// Whether it is one of those whose latency grows where many of them wait.
+    pub fn is_in_regime(&self, instruction: &Instruction) -> bool {
+        self.regime.is_some_and(|regime| self.derive_form(instruction).is_in_regime(&regime))
+    }
+
+    /// Whether it waits for the old value of an operand that it only writes.
+    pub fn has_false_dependency(&self, instruction: &Instruction) -> bool {
+        self.derive_form(instruction).false_dependency
+    }
+}

@@ -1,0 +1,112 @@
+//! Numbers of other tests, beside what CPUID and the kernel tell of them.
+
+use super::row::{EnvironmentRow, format_percent};
+use crate::earlier_result::EarlierResult;
+use crate::reported_machine::ReportedMachine;
+use crate::verdict::{TestVerdict, VerdictKind};
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+
+/// What a number is that CPUID contradicts.
+pub(super) const DEFINITION: &str = "what was measured, beside what CPUID says";
+/// The share by which a number may differ from CPUID's and still be the same.
+const SAME_SHARE: f64 = 0.02;
+/// The part of a translation's cost that huge pages save at least where they are really obtained.
+const SAVED_LEAST: f64 = 0.5;
+
+/// Where a number is not what CPUID says, or CPUID says one and none was found.
+pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow> {
+    let told = known.cpuid?;
+    let verdict = match known.found_size() {
+        Some(size) => {
+            let told = told as f64;
+            let same = (size.low..=size.high).contains(&told) || (size.value - told).abs() <= SAME_SHARE * told;
+            let why = format!("{} of what CPUID says", format_percent(size.value / told));
+            (!same).then(|| TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) })?
+        }
+        None => {
+            TestVerdict::new(VerdictKind::Unclear, format!("CPUID says a number and none was found: {}", known.why))
+        }
+    };
+    Some(EnvironmentRow {
+        name: known.what.clone(),
+        definition: DEFINITION,
+        verdict,
+        unit: known.value.unit,
+        note: None,
+        cpuid: Some(told),
+    })
+}
+
+/// The number of a test, or why there is none.
+fn find_number<'a>(known: &'a [EarlierResult], what: &str) -> Result<(&'a EarlierResult, Interval), TestVerdict> {
+    let Some(known) = known.iter().find(|known| known.what == what) else {
+        return Err(TestVerdict::new(VerdictKind::Unclear, format!("{what} was not measured")));
+    };
+    known.found_size().map(|number| (known, number)).ok_or_else(|| TestVerdict::new(known.verdict, known.why.clone()))
+}
+
+/// What a load costs past all translations that the core keeps.
+const PAGE_WALK: &str = "data_tlb.beyond.cost";
+
+/// Bytes of the lines of the test of huge pages.
+const HUGE_LINES: f64 = (512 << 10) as f64;
+
+/// The same, where all levels of translations were passed: where little memory is free they are not.
+fn page_walk_cost(known: &[EarlierResult]) -> Result<Interval, TestVerdict> {
+    let (_, cost) = find_number(known, PAGE_WALK)?;
+    find_number(known, "data_tlb.2.size").map(|_| cost).map_err(|_| {
+        TestVerdict::new(VerdictKind::Unclear, "no end of a second level of translations was found: none may be passed")
+    })
+}
+
+pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
+    let (told, why) = match &surroundings.hypervisor {
+        Some(name) => (
+            format!("CPUID: a guest of {name}"),
+            "with nested paging a walk goes through the tables of the guest and those of the hypervisor",
+        ),
+        None => ("CPUID: no hypervisor".to_string(), "a walk goes through one set of tables"),
+    };
+    let verdict = match page_walk_cost(known) {
+        Ok(size) => TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) },
+        Err(verdict) => verdict,
+    };
+    EnvironmentRow {
+        name: "page_walk".to_string(),
+        definition: "core cycles by which a load takes longer that has no translation at hand",
+        verdict,
+        unit: Unit::CoreCycles,
+        note: Some(told),
+        cpuid: None,
+    }
+}
+
+pub(super) fn huge_pages_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
+    // Where the lines have no room in the second cache, where they lie there is a part of the difference.
+    let room = find_number(known, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
+    let walk = page_walk_cost(known).ok().map(|size| size.value).filter(|walk| room && *walk > 0.0);
+    let verdict = match (find_number(known, "huge_pages"), walk) {
+        (Ok((_, saved)), Some(walk)) => {
+            let why = format!("they save {} of a page walk", format_percent(saved.value / walk));
+            let why = match saved.value >= SAVED_LEAST * walk {
+                true => why,
+                false => format!("{why}: whoever maps this memory may split them"),
+            };
+            TestVerdict { size: Some(saved), ..TestVerdict::new(VerdictKind::Found, why) }
+        }
+        (Ok((_, saved)), None) => {
+            TestVerdict { size: Some(saved), ..TestVerdict::new(VerdictKind::Found, "they save so much") }
+        }
+        (Err(verdict), _) => verdict,
+    };
+    let setting = surroundings.huge_pages.known().map_or("unknown", String::as_str);
+    EnvironmentRow {
+        name: "huge_pages".to_string(),
+        definition: "core cycles that a load waits less in pages of 2 MiB, one line in each 4 KiB of 32 MiB",
+        verdict,
+        unit: Unit::CoreCycles,
+        note: Some(format!("kernel: transparent huge pages: {setting}")),
+        cpuid: None,
+    }
+}

@@ -1,0 +1,214 @@
+//! What exchanges between two CPUs prove: how long a line takes, or why that is not known; and clusters of pairs that are alike.
+
+use super::record::{PairRecord, UarchRecord};
+use super::reported_machine::CpuLocation;
+use super::spec::TestSpec;
+use super::spec::exchange::ExchangesSpec;
+use super::verdict::{TestVerdict, VerdictKind};
+use cyclescope_core::statistics::{Interval, quantiles, quartiles};
+use cyclescope_core::unit::{Hertz, Unit};
+
+/// The share of an exchange without an answer below which one was answered.
+const ANSWERED_SHARE: f64 = 0.5;
+/// The share of the batches of a control that is below what stands for it.
+const CONTROL_QUANTILE: f64 = 0.25;
+/// Answered batches that a program needs at least.
+const MIN_BATCHES: usize = 3;
+/// The share by which two programs may differ that agree.
+const TOLERANCE: f64 = 0.25;
+/// The ratio of two pairs' times, one next to the other in order, from which on they are of two clusters.
+const CLUSTER_RATIO: f64 = 1.4;
+/// The least ratio of the first two clusters where CPUs of the first share more than a cache of many cores.
+const NEAREST_RATIO: f64 = 2.0;
+/// Transfers of a line in an exchange: with the message, and with its answer.
+const TRANSFERS: f64 = 2.0;
+
+/// Two CPUs, and what they showed.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ExchangePair {
+    /// The CPUs, the smaller number first.
+    pub cpus: [u32; 2],
+    /// Whether there was time for it.
+    pub tried: bool,
+    /// TSC ticks of an exchange in each batch of each program.
+    pub program_ticks: [Vec<f64>; 2],
+    /// Those of an exchange that nobody answers.
+    pub unanswered_ticks: Vec<f64>,
+    /// Why some of it could not be measured.
+    pub why: Option<String>,
+}
+
+impl ExchangePair {
+    pub(super) fn new(cpus: [u32; 2]) -> ExchangePair {
+        ExchangePair {
+            cpus,
+            tried: false,
+            program_ticks: [Vec::new(), Vec::new()],
+            unanswered_ticks: Vec::new(),
+            why: None,
+        }
+    }
+
+    /// The time of a transfer in nanoseconds, where the TSC has this rate.
+    pub(super) fn judge_transfer(&self, asked: &'static ExchangesSpec, rate: Option<Hertz>) -> TestVerdict {
+        let unclear = |why: String| TestVerdict::new(VerdictKind::Unclear, why);
+        if !self.tried {
+            return unclear("no time was left for it".to_string());
+        }
+        let mut controls = self.unanswered_ticks.clone();
+        // Other work makes some of them longer.
+        let Some([unanswered]) = (!controls.is_empty()).then(|| quantiles(&mut controls, [CONTROL_QUANTILE])) else {
+            let why = "an exchange without an answer, its control, was not measured";
+            return unclear(self.why.clone().unwrap_or_else(|| why.to_string()));
+        };
+        let Some(rate) = rate.filter(|rate| rate.0 > 0.0) else {
+            return unclear("the rate of the time stamp counter is not known".to_string());
+        };
+        let nanos = |ticks: f64| ticks / TRANSFERS / rate.0 * 1e9;
+        let mut found = Vec::new();
+        let [one, other] = self.cpus;
+        for ((way, batches), cpus) in asked.programs.iter().zip(&self.program_ticks).zip([[one, other], [other, one]]) {
+            let answered = |ticks: &f64| *ticks > 0.0 && *ticks < ANSWERED_SHARE * unanswered;
+            let mut times: Vec<f64> = batches.iter().copied().filter(answered).map(nanos).collect();
+            let [asks, answers] = cpus;
+            if times.len() < MIN_BATCHES {
+                let why = self.why.clone().unwrap_or_else(|| {
+                    format!("CPU {answers} did not answer CPU {asks} in time ({}): it did not run then", way.name)
+                });
+                return unclear(why);
+            }
+            let [low, value, high] = quartiles(&mut times);
+            let share = 100.0 * times.len() as f64 / batches.len() as f64;
+            let text = format!("{} {value:.1} ns asked by CPU {asks}, {share:.0} % of batches answered", way.name);
+            found.push((Interval { value, low, high }, text));
+        }
+        let [(one, text), (other, more)] = &found[..] else { unreachable!("there are two programs") };
+        let without = TRANSFERS * nanos(unanswered);
+        let why = format!("{text}; {more}; an exchange without an answer {without:.0} ns");
+        if (one.value - other.value).abs() > TOLERANCE * one.value.max(other.value) {
+            return unclear(format!("the two programs do not agree: {why}"));
+        }
+        let value = (one.value + other.value) / 2.0;
+        let size = Interval { value, low: one.low.min(other.low), high: one.high.max(other.high) };
+        TestVerdict { size: Some(size), ..TestVerdict::new(VerdictKind::Found, why) }
+    }
+}
+
+/// The cluster of each of these times, from 0, the fastest. A cluster ends where the next time is far above, beyond the intervals.
+pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
+    let mut order: Vec<(usize, Interval)> =
+        times.iter().enumerate().filter_map(|(number, time)| Some((number, (*time)?))).collect();
+    order.sort_by(|(_, one), (_, other)| one.value.total_cmp(&other.value));
+    let mut clusters = vec![None; times.len()];
+    let mut cluster = 0;
+    for (place, (number, time)) in order.iter().enumerate() {
+        let before = place.checked_sub(1).map(|before| order[before].1);
+        let apart = |before: Interval| time.value >= CLUSTER_RATIO * before.value && time.low > before.high;
+        cluster += usize::from(before.is_some_and(apart));
+        clusters[*number] = Some(cluster);
+    }
+    clusters
+}
+
+/// What is told of the fastest cluster's pairs, where they are far below all others and no CPU is in two of them.
+fn describe_nearest(pairs: &[ExchangePair], times: &[Option<Interval>], clusters: &[Option<usize>]) -> Option<String> {
+    let of = |cluster: usize| {
+        let those = move |number: &usize| clusters[*number] == Some(cluster);
+        (0..pairs.len()).filter(those)
+    };
+    let value = |number: usize| times[number].map(|time| time.value);
+    let slowest = of(0).filter_map(value).fold(0.0, f64::max);
+    let next = of(1).filter_map(value).fold(f64::INFINITY, f64::min);
+    let mut cpus: Vec<u32> = of(0).flat_map(|number| pairs[number].cpus).collect();
+    let count = cpus.len();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let alone = cpus.len() == count && next.is_finite() && next >= NEAREST_RATIO * slowest;
+    alone.then(|| {
+        let ratio = next / slowest;
+        format!("all other clusters take {ratio:.1} times as long or longer: as two CPUs of one core, or of a cache that two cores share")
+    })
+}
+
+/// The records of pairs with these verdicts.
+pub(super) fn record_pairs(
+    test: &TestSpec,
+    pairs: &[ExchangePair],
+    judged: Vec<TestVerdict>,
+    clusters: &[Option<usize>],
+    places: &[CpuLocation],
+) -> Vec<UarchRecord> {
+    if pairs.is_empty() {
+        let verdict = TestVerdict::new(VerdictKind::None, "this process may use no other CPU");
+        return vec![UarchRecord::new(test, test.name.to_string(), verdict, Unit::Nanos)];
+    }
+    let times: Vec<_> = judged.iter().map(|verdict| verdict.size).collect();
+    let nearest = describe_nearest(pairs, &times, clusters);
+    let count = clusters.iter().flatten().max().map_or(0, |last| last + 1);
+    let record = |((pair, mut verdict), cluster): ((&ExchangePair, TestVerdict), &Option<usize>)| {
+        let [one, other] = pair.cpus;
+        if let (Some(cluster), true) = (cluster, count > 1) {
+            verdict.why += &format!("; cluster {} of {count}", cluster + 1);
+            if let (Some(nearest), 0) = (&nearest, cluster) {
+                verdict.why += &format!(", and {nearest}");
+            }
+        }
+        let what = format!("{}.{one}.{other}", test.name);
+        let record = UarchRecord::new(test, what, verdict, Unit::Nanos);
+        let told = CpuLocation::describe_pair(places, pair.cpus);
+        UarchRecord { pair: Some(PairRecord { cpus: pair.cpus, cluster: cluster.map(|one| one + 1) }), told, ..record }
+    };
+    pairs.iter().zip(judged).zip(clusters).map(record).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Experiment;
+    use crate::test_list::TESTS;
+
+    fn asked() -> &'static ExchangesSpec {
+        let find = |test: &&'static TestSpec| match &test.experiment {
+            Experiment::Exchanges(asked) => Some(asked),
+            _ => None,
+        };
+        TESTS.iter().find_map(find).expect("there is a test of exchanges")
+    }
+
+    fn pair(cpus: [u32; 2], answered: usize, controls: usize) -> ExchangePair {
+        let way = vec![100.0; answered];
+        ExchangePair {
+            tried: true,
+            program_ticks: [way.clone(), way],
+            unanswered_ticks: vec![9000.0; controls],
+            ..ExchangePair::new(cpus)
+        }
+    }
+
+    #[test]
+    fn a_pair_needs_its_control_and_some_answers() {
+        let kind = |answered, controls| pair([0, 1], answered, controls).judge_transfer(asked(), Some(Hertz(1e9))).kind;
+        assert_eq!(kind(MIN_BATCHES, 1), VerdictKind::Found);
+        assert_eq!([kind(MIN_BATCHES - 1, 1), kind(MIN_BATCHES, 0)], [VerdictKind::Unclear; 2]);
+        assert_eq!(pair([0, 1], MIN_BATCHES, 1).judge_transfer(asked(), None).kind, VerdictKind::Unclear);
+    }
+
+    #[test]
+    fn times_whose_intervals_meet_are_of_one_cluster() {
+        let time = |value: f64, share: f64| Some(Interval { value, low: value / share, high: value * share });
+        assert_eq!(cluster_times(&[time(50.0, 1.05), time(80.0, 1.05), None]), [Some(0), Some(1), None]);
+        assert_eq!(cluster_times(&[time(50.0, 1.3), time(80.0, 1.3)]), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn a_cpu_in_two_of_the_nearest_pairs_is_of_no_known_core() {
+        let time = |value: f64| Some(Interval { value, low: value, high: value });
+        let told = |cpus: [[u32; 2]; 3]| {
+            let pairs = cpus.map(|cpus| pair(cpus, MIN_BATCHES, 1));
+            let times = [time(10.0), time(10.0), time(50.0)];
+            describe_nearest(&pairs, &times, &cluster_times(&times)).is_some()
+        };
+        assert!(told([[0, 1], [2, 3], [0, 2]]));
+        assert!(!told([[0, 1], [1, 2], [0, 2]]));
+    }
+}

@@ -1,0 +1,209 @@
+//! A test of levels: the curves of its walks, and a verdict on each level.
+//!
+//! The order in which counts are measured is random, so that a neighbour's burst falls on counts far apart; and where a level ends each count is
+//! measured again until no end moves, and the lowest cost counts.
+
+use super::cost::{CostPoint, MeasureCosts};
+use super::level_records::{CurveExtent, counts_within_levels, describe_end, describe_ends, judge_levels, size_key};
+use super::numbering::{ends_overlap, is_agreed, number_levels};
+use super::plateau::{
+    CurveLevel, LevelCriteria, LevelEnd, counts_to_refine, find_levels, reaches_next_level, still_rises,
+};
+use super::record::{UarchRecord, WalkRecord};
+use super::spec::program_family::{LevelsSpec, ProgramFamily, WitnessProgram};
+use super::spec::{TestSpec, TestedPart};
+use super::verdict::{VerdictKind, WitnessResult};
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::Random;
+use cyclescope_measure::sibling::SiblingPolicy;
+use std::mem::replace;
+
+/// Factor of neighbouring counts at first.
+const COUNT_FACTOR: f64 = 1.26;
+/// Counts that are added to a walk's curve at most.
+const MAX_EXTRA_COUNTS: usize = 60;
+/// A count is measured again whose layouts were all disturbed.
+const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
+/// Times that the counts around ends are measured again at most. Beside a sibling that is busy for a quarter of the time, one time left an end a sixth too early in
+/// one of five walks (Genoa, family 25, model 17).
+const MAX_END_RECHECKS: usize = 3;
+/// How far around a level's end counts are measured again, as a factor.
+const RECHECK_FACTOR: f64 = 1.1;
+
+/// Measures the test up to a count, and judges.
+pub(super) fn run_levels(
+    core: &mut dyn MeasureCosts,
+    test: &'static TestSpec,
+    walks: &'static LevelsSpec,
+    most: usize,
+    random: &mut Random,
+) -> Result<Vec<UarchRecord>, RunError> {
+    let mut blind = Vec::new();
+    let mut curves = match measure_curves(core, walks.programs, walks, most, random) {
+        Err(RunError::Unavailable(reason)) => {
+            return Ok(vec![UarchRecord::unavailable(test, size_key(test, walks, 0), &reason, walks.unit)]);
+        }
+        curves => curves?,
+    };
+    if !walks.fallback_programs.is_empty() && describe_ends(&find_family_levels(&curves, walks)).is_empty() {
+        blind = replace(&mut curves, self::measure_curves(core, walks.fallback_programs, walks, most, random)?);
+    }
+    let found = find_family_levels(&curves, walks);
+    let (sizes, _) = number_levels(walks, &found);
+    let first = sizes.first().filter(|group| is_agreed(group, &found)).map(|group| group[0].2);
+    let witness = match (&walks.witness, first) {
+        // What is a small part of a level or of its edges can't move its end.
+        (Some(beside), Some(first)) if beside.can_move_end(first.low, first.high) => {
+            Some(measure_witness(core, walks, beside, first, most, random)?)
+        }
+        _ => None,
+    };
+    // The largest count that all have.
+    let measured = curves.iter().map(|(_, points)| points.last().map_or(0, |point| point.n)).min();
+    let rising = curves.iter().any(|(_, points)| still_rises(points, level_criteria(walks)));
+    let another =
+        curves[..curves.len().min(2)].iter().any(|(_, points)| reaches_next_level(points, level_criteria(walks)));
+    let course = CurveExtent { max_count: measured.unwrap_or(most), rising, reaches_next_level: another };
+    let mut records = judge_levels(test, walks, &found, witness.as_ref(), course);
+    records[0].witnesses.extend(witness);
+    // What memory takes is a matter of time too. Of a difference of programs there is no spread.
+    if test.part == TestedPart::Memory && walks.cost_definition.is_some() && walks.programs[0].control.is_none() {
+        for (what, n) in counts_within_levels(test, walks, &found, [walks.count_range[0], course.max_count]) {
+            // Without a cost there is no time.
+            let found = |record: &&mut UarchRecord| record.what == what && record.verdict == VerdictKind::Found;
+            if let Some(record) = records.iter_mut().find(found).filter(|_| n >= walks.count_range[0]) {
+                record.measured = core.measure_spread(&walks.programs[0], n)?.map(|spread| (n, spread));
+            }
+        }
+    }
+    let walked = curves.into_iter().chain(blind).map(|(walk, curve)| WalkRecord {
+        name: walk.name,
+        levels: find_levels(&curve, level_criteria(walks)),
+        curve,
+    });
+    records[0].walks = walked.collect();
+    Ok(records)
+}
+
+/// Walks and their curves.
+type FamilyCurves = Vec<(&'static ProgramFamily, Vec<CostPoint>)>;
+
+fn measure_curves(
+    core: &mut dyn MeasureCosts,
+    all: &'static [ProgramFamily],
+    walks: &LevelsSpec,
+    most: usize,
+    random: &mut Random,
+) -> Result<FamilyCurves, RunError> {
+    all.iter().map(|walk| Ok((walk, measure_curve(core, walk, walks, most, random)?))).collect()
+}
+
+/// The levels of each walk.
+fn find_family_levels(curves: &FamilyCurves, walks: &LevelsSpec) -> Vec<(&'static str, Vec<CurveLevel>)> {
+    curves.iter().map(|(walk, points)| (walk.name, find_levels(points, level_criteria(walks)))).collect()
+}
+
+fn level_criteria(walks: &LevelsSpec) -> LevelCriteria {
+    LevelCriteria { min_rise: walks.min_rise, min_ratio: walks.min_ratio, fills_randomly: walks.fills_randomly }
+}
+
+/// The curve of a walk.
+fn measure_curve(
+    core: &mut dyn MeasureCosts,
+    walk: &ProgramFamily,
+    walks: &LevelsSpec,
+    most: usize,
+    random: &mut Random,
+) -> Result<Vec<CostPoint>, RunError> {
+    let [least, _] = walks.count_range;
+    let steps = ((most as f64 / least as f64).ln() / COUNT_FACTOR.ln()).ceil().max(1.0);
+    let mut wanted: Vec<usize> = (0..=steps as usize)
+        .map(|step| (least as f64 * (most as f64 / least as f64).powf(step as f64 / steps)).round() as usize)
+        .collect();
+    wanted.dedup();
+    let (mut points, mut more, mut again) = (Vec::<CostPoint>::new(), 0, Vec::<Vec<LevelEnd>>::new());
+    loop {
+        random.shuffle(&mut wanted);
+        // The least first: where it is not to be had, nothing is.
+        if points.is_empty() {
+            wanted.sort_by_key(|n| *n != least);
+        }
+        for n in wanted {
+            let point = match POINT_RETRY_POLICY.retry_while(Option::is_none, || core.measure_cost(walk, n)) {
+                // So much memory is not to be had: what was measured tells.
+                Err(RunError::Unavailable(_)) if !points.is_empty() => None,
+                tried => tried?,
+            };
+            let Some(point) = point else { continue };
+            match points.iter_mut().find(|point| point.n == n) {
+                // What disturbed the program that is subtracted made the difference smaller.
+                Some(known) if walk.control.is_some() => {
+                    let middle = |one: f64, other: f64| (one + other) / 2.0;
+                    let cost = middle(known.cost, point.cost);
+                    *known =
+                        CostPoint { cost, low: known.low.min(point.low), high: known.high.max(point.high), ..point };
+                }
+                // Other work takes room and time, and never gives any.
+                Some(known) if point.cost < known.cost => *known = point,
+                Some(_) => {}
+                None => points.push(point),
+            }
+        }
+        points.sort_by_key(|point| point.n);
+        wanted = counts_to_refine(&points, level_criteria(walks));
+        wanted.retain(|n| points.iter().all(|point| point.n != *n));
+        more += wanted.len();
+        if wanted.is_empty() || more > MAX_EXTRA_COUNTS {
+            let ends: Vec<LevelEnd> =
+                find_levels(&points, level_criteria(walks)).iter().filter_map(|level| level.upto).collect();
+            if again.len() == MAX_END_RECHECKS || again.last().is_some_and(|before| ends_stay(before, &ends)) {
+                return Ok(points);
+            }
+            wanted = counts_around(&points, &ends);
+            again.push(ends);
+        }
+    }
+}
+
+/// Whether a program that occupies a part beforehand ends the first level by so much earlier.
+fn measure_witness(
+    core: &mut dyn MeasureCosts,
+    walks: &LevelsSpec,
+    beside: &'static WitnessProgram,
+    first: LevelEnd,
+    most: usize,
+    random: &mut Random,
+) -> Result<WitnessResult, RunError> {
+    let points = measure_curve(core, &beside.family, walks, most.min(WITNESS_MAX_FACTOR * first.high), random)?;
+    let found = find_levels(&points, level_criteria(walks)).first().and_then(|level| level.upto);
+    let name = beside.family.name;
+    let Some(found) = found else {
+        return Ok(WitnessResult { name, holds: false, text: "its first level has no end".to_string() });
+    };
+    let [low, value, high] = [found.low, found.value, found.high].map(|n| n + beside.occupied);
+    let shifted = LevelEnd { low, value, high, ..found };
+    let holds = ends_overlap(shifted, first);
+    Ok(WitnessResult {
+        name,
+        holds,
+        text: format!("{} and {} are {}", describe_end(found), beside.occupied, describe_end(shifted)),
+    })
+}
+
+/// Up to how many times the first level's end a witness is measured.
+const WITNESS_MAX_FACTOR: usize = 2;
+
+/// Whether no end has moved.
+fn ends_stay(before: &[LevelEnd], ends: &[LevelEnd]) -> bool {
+    before.len() == ends.len() && before.iter().zip(ends).all(|(one, other)| ends_overlap(*one, *other))
+}
+
+/// The counts that tell where levels end.
+fn counts_around(points: &[CostPoint], ends: &[LevelEnd]) -> Vec<usize> {
+    let around = |n: usize| {
+        let near =
+            |end: &LevelEnd| (end.low as f64 / RECHECK_FACTOR..=end.high as f64 * RECHECK_FACTOR).contains(&(n as f64));
+        ends.iter().any(near)
+    };
+    points.iter().map(|point| point.n).filter(|n| around(*n)).collect()
+}

@@ -1,0 +1,253 @@
+//! What the walks of a test of levels prove: sizes and costs of the levels that have a number.
+//!
+//! A size needs the first two walks' ends of that level to overlap.
+
+use super::numbering::{EndedLevel, LevelGroup, find_unshared_levels, is_agreed, levels_behind, number_levels};
+use super::plateau::{CurveLevel, LevelEnd};
+use super::record::UarchRecord;
+use super::spec::TestSpec;
+use super::spec::program_family::LevelsSpec;
+use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
+use cyclescope_core::statistics::Interval;
+use cyclescope_core::unit::Unit;
+
+/// The largest factor between the edges of all ends of one structure, whose entries are used one by one.
+const SINGLE_STRUCTURE_WIDTH: f64 = 1.3;
+/// Share by which the costs of a level's steps may differ from one program to another.
+const COST_TOLERANCE: f64 = 0.25;
+
+/// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the
+/// largest count.
+pub(super) fn counts_within_levels(
+    test: &TestSpec,
+    walks: &LevelsSpec,
+    found: &[(&str, Vec<CurveLevel>)],
+    [least, most]: [usize; 2],
+) -> Vec<(String, usize)> {
+    let (numbered, _) = number_levels(walks, found);
+    let mut from = least;
+    let mut all = Vec::new();
+    for (number, group) in numbered.iter().enumerate() {
+        let end = group[0].2;
+        let middle = (from as f64 * end.low as f64).sqrt().round() as usize;
+        all.push((cost_key(test, number), middle));
+        from = end.high;
+    }
+    let last = if numbered.is_empty() { cost_key(test, 0) } else { cost_beyond_key(test) };
+    all.push((last, most));
+    all
+}
+
+/// The key of a level's size.
+pub(super) fn size_key(test: &TestSpec, walks: &LevelsSpec, number: usize) -> String {
+    match walks.single_structure {
+        true => test.name.to_string(),
+        false => format!("{}.{}.size", test.name, number + 1),
+    }
+}
+
+/// The key of what a step costs in a level.
+fn cost_key(test: &TestSpec, number: usize) -> String {
+    format!("{}.{}.cost", test.name, number + 1)
+}
+
+/// The key of what a step costs past all levels.
+fn cost_beyond_key(test: &TestSpec) -> String {
+    format!("{}.beyond.cost", test.name)
+}
+
+/// How far all curves go, whether the cost of one still rises there, and whether it is that of another level.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CurveExtent {
+    pub max_count: usize,
+    pub rising: bool,
+    pub reaches_next_level: bool,
+}
+
+/// The key of ends that one walk alone has before one on which walks agree. What comes after them has no number.
+pub(super) fn doubt_key(test: &TestSpec) -> String {
+    format!("{}.more.size", test.name)
+}
+
+/// A record for each level that has a number: its size, where it ends, and its cost; and of what is behind them.
+pub(super) fn judge_levels(
+    test: &'static TestSpec,
+    walks: &LevelsSpec,
+    found: &[(&str, Vec<CurveLevel>)],
+    witness: Option<&WitnessResult>,
+    course: CurveExtent,
+) -> Vec<UarchRecord> {
+    let (mut numbered, between) = number_levels(walks, found);
+    if walks.single_structure {
+        numbered.truncate(1);
+    }
+    let walked = LevelReport { test, walks, found, numbered, course };
+    let mut records = walked.level_records(witness);
+    if between.is_empty() {
+        records.extend(walked.next_level_records());
+    } else {
+        records.push(walked.doubt_record(&between));
+    }
+    records.extend(walked.beyond_record());
+    if walked.numbered.is_empty() {
+        records.insert(0, walked.no_level_record());
+    }
+    records
+}
+
+/// What the walks of a test have in common.
+struct LevelReport<'a> {
+    test: &'static TestSpec,
+    walks: &'a LevelsSpec,
+    found: &'a [(&'a str, Vec<CurveLevel>)],
+    numbered: Vec<LevelGroup<'a>>,
+    course: CurveExtent,
+}
+
+impl LevelReport<'_> {
+    /// The size and the cost of each level that has a number.
+    fn level_records(&self, witness: Option<&WitnessResult>) -> Vec<UarchRecord> {
+        let LevelReport { walks, found, numbered, .. } = self;
+        let mut records = Vec::new();
+        for (number, group) in numbered.iter().enumerate() {
+            let verdict = match witness.filter(|witness| number == 0 && !witness.holds) {
+                Some(WitnessResult { name, text, .. }) => {
+                    TestVerdict::new(VerdictKind::Unclear, format!("{name}: {text}"))
+                }
+                None => judge_size(walks, group, found),
+            };
+            records.push(self.size_record(number, verdict));
+            // Walks whose ends differ may still agree in what a step costs before.
+            let same = levels_behind(found, number.checked_sub(1).map(|before| &numbered[before]));
+            records.extend(self.cost_record(cost_key(self.test, number), &same));
+        }
+        records
+    }
+
+    /// The level behind those that have a number, where there is one of which the end is not known.
+    fn next_level_records(&self) -> Vec<UarchRecord> {
+        let LevelReport { walks, found, numbered, course, .. } = self;
+        let behind = match find_unshared_levels(numbered, found) {
+            Some(levels) => Some((format!("one program alone has an end there: {}", describe_ends(found)), levels)),
+            None if course.reaches_next_level => {
+                Some((describe_rise(course.max_count), levels_behind(found, numbered.last())))
+            }
+            None => None,
+        };
+        let number = numbered.len();
+        let Some((why, levels)) = behind.filter(|_| number > 0 && !walks.single_structure) else {
+            return Vec::new();
+        };
+        let size = self.size_record(number, TestVerdict::new(VerdictKind::Unclear, why));
+        // Before its end a step costs in all what it costs in this level.
+        std::iter::once(size).chain(self.cost_record(cost_key(self.test, number), &levels)).collect()
+    }
+
+    /// The ends that leave open which number the next one has.
+    fn doubt_record(&self, between: &[LevelEnd]) -> UarchRecord {
+        let each: Vec<String> = between.iter().map(|end| describe_end(*end)).collect();
+        let why = format!(
+            "one program alone has an end at {}, so that the number of the next level is not known: {}",
+            each.join(", "),
+            describe_ends(self.found)
+        );
+        let verdict = TestVerdict::new(VerdictKind::Unclear, why);
+        UarchRecord::new(self.test, doubt_key(self.test), verdict, self.walks.unit)
+    }
+
+    /// What a step costs past all levels. Where the first walk has no end at all there is the first level alone.
+    fn beyond_record(&self) -> Option<UarchRecord> {
+        let LevelReport { test, walks, found, numbered, course } = self;
+        match (numbered.len(), walks.cost_definition) {
+            (0, _) => self.cost_record(cost_key(test, 0), &levels_behind(found, None)),
+            (_, Some(definition)) if course.reaches_next_level => {
+                let verdict = TestVerdict::new(VerdictKind::Unclear, describe_rise(course.max_count));
+                let record = UarchRecord::new(test, cost_beyond_key(test), verdict, Unit::CoreCycles);
+                Some(UarchRecord { definition, ..record })
+            }
+            _ => {
+                let last = found.iter().filter_map(|(name, levels)| Some((*name, levels.last()?)));
+                self.cost_record(cost_beyond_key(test), &last.collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The first size, where no level has a number.
+    fn no_level_record(&self) -> UarchRecord {
+        let LevelReport { walks, found, course: CurveExtent { max_count: most, rising, .. }, .. } = self;
+        let verdict = match found.iter().any(|(_, levels)| levels.is_empty()) {
+            true => TestVerdict::new(VerdictKind::Unclear, "a program costs the same over no stretch of counts"),
+            false if *rising => TestVerdict::new(VerdictKind::Unclear, describe_rise(*most)),
+            false if describe_ends(found).is_empty() && walks.always_ends => {
+                TestVerdict::new(VerdictKind::Unclear, format!("no end was seen up to {most}"))
+            }
+            false if describe_ends(found).is_empty() => {
+                TestVerdict::new(VerdictKind::None, format!("no end up to {most}"))
+            }
+            false => TestVerdict::new(
+                VerdictKind::Unclear,
+                format!("one program alone has an end: {}", describe_ends(found)),
+            ),
+        };
+        self.size_record(0, verdict)
+    }
+
+    fn size_record(&self, number: usize, verdict: TestVerdict) -> UarchRecord {
+        UarchRecord::new(self.test, size_key(self.test, self.walks, number), verdict, self.walks.unit)
+    }
+
+    /// What a step costs in a level, where the test asks that: the first walk's.
+    fn cost_record(&self, what: String, levels: &[(&str, &CurveLevel)]) -> Option<UarchRecord> {
+        let definition = self.walks.cost_definition?;
+        let (_, first) = *levels.first()?;
+        let size = Some(Interval { value: first.cost, low: first.low, high: first.high });
+        let near = |cost: f64| (cost - first.cost).abs() <= (COST_TOLERANCE * first.cost).max(self.walks.min_rise);
+        let agree = levels[1..].iter().any(|(_, level)| near(level.cost));
+        let each = levels.iter().map(|(name, level)| format!("{name} {:.1}", level.cost.max(0.0)));
+        let why = each.collect::<Vec<_>>().join(", ");
+        let verdict = match levels.len() {
+            1 => TestVerdict::new(VerdictKind::Unclear, format!("one program alone has this level: {why}")),
+            _ if !agree => TestVerdict::new(VerdictKind::Unclear, format!("programs differ: {why}")),
+            _ => TestVerdict { size, ..TestVerdict::new(VerdictKind::Found, why) },
+        };
+        Some(UarchRecord { definition, ..UarchRecord::new(self.test, what, verdict, Unit::CoreCycles) })
+    }
+}
+
+fn describe_rise(most: usize) -> String {
+    format!("the cost still rises at {most}")
+}
+
+/// All ends, in words.
+pub(super) fn describe_ends(found: &[(&str, Vec<CurveLevel>)]) -> String {
+    let each = found.iter().filter_map(|(name, levels)| {
+        let ends: Vec<String> = levels.iter().filter_map(|level| Some(describe_end(level.upto?))).collect();
+        (!ends.is_empty()).then(|| format!("{name} {}", ends.join(", ")))
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// The size in which walks agree.
+fn judge_size(walks: &LevelsSpec, group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> TestVerdict {
+    if !is_agreed(group, found) {
+        let why = format!("no other program has an end at {}: {}", describe_end(group[0].2), describe_ends(found));
+        return TestVerdict::new(VerdictKind::Unclear, why);
+    }
+    let edges = || group.iter().map(|(_, _, end)| end);
+    let low = edges().map(|end| end.low).min().unwrap_or_default() as f64;
+    let high = edges().map(|end| end.high).max().unwrap_or_default() as f64;
+    let value = group[0].2.value as f64;
+    let each = group.iter().map(|(name, _, end)| format!("{name} {}", describe_end(*end)));
+    let why = format!("{} agree", each.collect::<Vec<_>>().join(", "));
+    if walks.single_structure && high > SINGLE_STRUCTURE_WIDTH * low {
+        return TestVerdict::new(VerdictKind::Unclear, format!("noise hides where it ends: {why}"));
+    }
+    TestVerdict { size: Some(Interval { value, low, high }), ..TestVerdict::new(VerdictKind::Found, why) }
+}
+
+pub(super) fn describe_end(end: LevelEnd) -> String {
+    match end.low == end.high {
+        true => format!("{}", end.low),
+        false => format!("{} to {}", end.low, end.high),
+    }
+}

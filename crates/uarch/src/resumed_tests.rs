@@ -1,0 +1,114 @@
+//! What a result file has of a study that was interrupted: tests with all of their lines, and the knees in them.
+
+use super::knee::{KneeEdges, NoKnee};
+use super::spec::TestSpec;
+use super::verdict::{FillerResult, VerdictKind};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Fields of a line that decide what is kept.
+#[derive(Deserialize)]
+struct ResumedLine {
+    test: String,
+    records: usize,
+}
+
+/// The curve of a filler, of which its knee is enough, or why there is none.
+#[derive(Deserialize)]
+struct ResumedCurve {
+    name: String,
+    knee: Option<KneeEdges>,
+    no_knee: Option<String>,
+}
+
+impl ResumedCurve {
+    fn to_knee_result(&self) -> Result<KneeEdges, NoKnee> {
+        let none = || {
+            [NoKnee::AlwaysOverlaps, NoKnee::NeverOverlaps]
+                .into_iter()
+                .find(|no| self.no_knee.as_deref() == Some(no.describe()))
+        };
+        self.knee.ok_or_else(|| none().unwrap_or(NoKnee::NoSingleFall))
+    }
+}
+
+/// How many of these lines are of tests that have all of theirs.
+pub(super) fn count_complete_lines(lines: &[Value]) -> usize {
+    let mut whole = 0;
+    while let Some(first) = lines.get(whole) {
+        let Ok(ResumedLine { test, records }) = ResumedLine::deserialize(first) else { break };
+        let end = whole.saturating_add(records.max(1));
+        let Some(all) = lines.get(whole..end) else { break };
+        if all.iter().any(|line| line["test"] != *test) {
+            break;
+        }
+        whole = end;
+    }
+    whole
+}
+
+/// A test's fillers with the knees that its lines have.
+pub(super) fn read_filler_results(test: &'static TestSpec, lines: &[Value]) -> Vec<FillerResult> {
+    let curves = lines.iter().filter_map(|line| Vec::<ResumedCurve>::deserialize(&line["fillers"]).ok()).flatten();
+    let filled = curves.filter_map(|curve| {
+        let filler = test.fillers().iter().find(|filler| filler.name == curve.name)?;
+        Some(FillerResult::new(filler, curve.to_knee_result()))
+    });
+    filled.collect()
+}
+
+/// The verdict that a test's lines begin with.
+pub(super) fn read_verdict_kind(lines: &[Value]) -> VerdictKind {
+    lines.first().and_then(|line| VerdictKind::deserialize(&line["verdict"]).ok()).unwrap_or(VerdictKind::Unclear)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overlap_test::{StructureEnds, record_structure_end};
+    use crate::test_list::TESTS;
+    use crate::verdict::StructureEnd;
+    use serde_json::json;
+
+    fn lines(counts: &[(&str, usize, usize)]) -> Vec<Value> {
+        let line = |(test, records, number): &(&str, usize, usize)| {
+            std::iter::repeat_n(json!({ "test": test, "records": records }), *number)
+        };
+        counts.iter().flat_map(line).collect()
+    }
+
+    #[test]
+    fn a_test_is_kept_with_all_of_its_lines_or_not_at_all() {
+        assert_eq!(count_complete_lines(&[]), 0);
+        assert_eq!(count_complete_lines(&lines(&[("rob", 1, 1), ("data_caches", 3, 3), ("data_tlb", 2, 2)])), 6);
+        assert_eq!(count_complete_lines(&lines(&[("rob", 1, 1), ("data_caches", 3, 2)])), 1);
+        assert_eq!(count_complete_lines(&lines(&[("data_caches", 3, 2), ("data_tlb", 2, 2)])), 0);
+        assert_eq!(count_complete_lines(&lines(&[("rob", 0, 2), ("masks", usize::MAX, 1)])), 2);
+        assert_eq!(count_complete_lines(&[json!({ "test": "rob" })]), 0);
+    }
+
+    #[test]
+    fn a_kept_line_tells_the_knee_that_its_test_found() {
+        let rob = TESTS.iter().find(|test| test.name == "rob").unwrap();
+        let [one, other, ..] = rob.fillers() else { panic!("it has fillers") };
+        let curve = |name: &str, end: usize| json!({ "name": name, "knee": { "low": end, "high": end } });
+        let curves = json!([curve(one.name, 393), curve(other.name, 392), { "name": "none", "knee": null }]);
+        for (verdict, end) in [("found", StructureEnd::At(392)), ("unclear", StructureEnd::AtLeast(392))] {
+            let lines = [json!({ "verdict": verdict, "fillers": curves })];
+            let mut knees = StructureEnds::new();
+            record_structure_end(&mut knees, rob, &read_filler_results(rob, &lines), read_verdict_kind(&lines));
+            assert_eq!(knees.get("rob"), Some(&end));
+        }
+    }
+
+    #[test]
+    fn a_kept_line_tells_why_there_is_no_knee() {
+        let stores = TESTS.iter().find(|test| test.name == "stores_in_flight").unwrap();
+        let [one, other, ..] = stores.fillers() else { panic!("it has fillers") };
+        let curve = |name: &str, no: NoKnee| json!({ "name": name, "knee": null, "no_knee": no.describe() });
+        let lines =
+            [json!({ "fillers": [curve(one.name, NoKnee::AlwaysOverlaps), curve(other.name, NoKnee::NoSingleFall)] })];
+        let knees: Vec<_> = read_filler_results(stores, &lines).iter().map(|filled| filled.knee).collect();
+        assert_eq!(knees, [Err(NoKnee::AlwaysOverlaps), Err(NoKnee::NoSingleFall)]);
+    }
+}

@@ -1,0 +1,119 @@
+//! A simulated core with a planted number of events on their way at once.
+
+use super::batches::run_batches;
+use super::cost::{CostPoint, MeasureCosts};
+use super::spec::batches::BatchesSpec;
+use super::spec::program_family::ProgramFamily;
+use super::spec::{Experiment, TestSpec};
+use super::test_list::TESTS;
+use super::verdict::VerdictKind;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::random::Random;
+use std::collections::BTreeMap;
+
+/// The core.
+pub(super) struct SimulatedBatches {
+    batches: &'static BatchesSpec,
+    /// Events that have room at once, in the first program and in the second one.
+    pub room: [usize; 2],
+    /// Core cycles of one.
+    one: f64,
+    /// What each costs beside, and what each behind the first without room costs more.
+    each: [f64; 2],
+    /// Whether events follow each other so slowly that nobody sees how many have room.
+    pub paced: bool,
+    noise: f64,
+    random: Random,
+}
+
+impl SimulatedBatches {
+    pub(super) fn from_seed(batches: &'static BatchesSpec, seed: u64) -> SimulatedBatches {
+        let mut random = Random::new(seed);
+        let mut draw = |from: f64, to: f64| from + (to - from) * random.uniform();
+        let most = batches.counts[batches.counts.len() - 1] as f64;
+        // Some counts on either side, and a number that the witness can move.
+        let least = (2 * batches.witness.occupied) as f64;
+        let room = (least * (0.7 * most / least).powf(draw(0.0, 1.0))).round() + batches.uncounted_events as f64;
+        let paced = draw(0.0, 1.0) < 0.15;
+        let other = if draw(0.0, 1.0) < 0.1 { draw(0.4, 0.7) } else { 1.0 };
+        let one = draw(30.0, 700.0);
+        let pace = if paced { draw(0.2, 0.6) * one } else { draw(0.0, 0.3) * one / room };
+        let each = [pace, draw(0.0, 1.0) * one / room];
+        let noise = draw(0.002, 0.02) * one;
+        let room = [room, (other * room).floor()].map(|room| room as usize);
+        SimulatedBatches { batches, room, one, each, paced, noise, random }
+    }
+
+    /// What a batch costs.
+    pub(super) fn cost(&mut self, walk: &ProgramFamily, n: usize) -> CostPoint {
+        let SimulatedBatches { batches, one, each: [each, behind], .. } = *self;
+        let before = if walk.name == batches.witness.family.name { batches.witness.occupied } else { 0 };
+        let room = self.room[usize::from(walk.name == batches.programs[1].name)] - batches.uncounted_events;
+        let over = (n + before).saturating_sub(room) as f64;
+        let waits = if over > 0.0 && !self.paced { 0.8 * one + behind * over } else { 0.0 };
+        let clean = if walk.name == batches.single_event.name { one } else { 0.3 * one + each * n as f64 + waits };
+        let burst = if self.random.happens(0.02) { 1.0 + self.random.uniform() } else { 1.0 };
+        let cost = clean * burst + self.noise * self.random.normal();
+        CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }
+    }
+}
+
+/// A core on which the first measurements of a program are disturbed, or that has no such memory.
+struct DisturbedBatches {
+    /// Events that have room.
+    room: usize,
+    /// Measurements of each number that are disturbed.
+    disturbed: usize,
+    /// The number of a program's measurement at each number.
+    times: BTreeMap<(&'static str, usize), usize>,
+    without: bool,
+}
+
+impl MeasureCosts for DisturbedBatches {
+    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        if self.without {
+            let [what, why, remedy] = ["so much memory", "none is free", "end something"].map(str::to_string);
+            return Err(RunError::Unavailable(Unavailable { what, why, remedy }));
+        }
+        let times = self.times.entry((walk.name, n)).or_default();
+        *times += 1;
+        let before = if walk.name == asked().1.witness.family.name { asked().1.witness.occupied } else { 0 };
+        let full = n + before > self.room;
+        // In the first program those near the end take as long as those on its other side.
+        let near = walk.name == asked().1.programs[0].name && n.abs_diff(self.room) < 6;
+        let disturbed = *times <= self.disturbed && near;
+        let cost = if full == disturbed { 100.0 } else { 200.0 };
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+fn asked() -> (&'static TestSpec, &'static BatchesSpec) {
+    let find = |test: &&'static TestSpec| match &test.experiment {
+        Experiment::Batches(batches) if batches.uncounted_events > 0 => Some((*test, batches)),
+        _ => None,
+    };
+    TESTS.iter().find_map(find).expect("a test's programs have some events of their own")
+}
+
+/// The verdict on such a core, its number, and why.
+fn record(disturbed: usize, without: bool) -> (VerdictKind, Option<f64>, String) {
+    let (test, asked) = asked();
+    let mut core = DisturbedBatches { room: 20, disturbed, times: BTreeMap::new(), without };
+    let mut records = run_batches(&mut core, test, asked).expect("it is said");
+    let record = records.remove(0);
+    assert!(records.is_empty());
+    let of_batches = core.times.iter().filter(|((name, _), _)| *name != asked.single_event.name);
+    let most = of_batches.map(|(_, times)| *times).max().unwrap_or_default();
+    assert!(disturbed > 0 || most <= 1, "what is clear is measured {most} times");
+    (record.verdict, record.value.value, record.why)
+}
+
+#[test]
+fn what_is_unclear_is_measured_again_and_the_middle_counts() {
+    assert_eq!(record(0, false).1, Some(21.0), "those of the programs' own are counted");
+    assert_eq!(record(1, false).1, Some(21.0));
+    let (kind, number, why) = record(2, false);
+    assert_eq!((kind, number), (VerdictKind::Unclear, None), "{why}");
+    let (kind, number, why) = record(0, true);
+    assert_eq!((kind, number, why.as_str()), (VerdictKind::None, None, "so much memory: none is free"));
+}

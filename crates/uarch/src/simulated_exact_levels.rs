@@ -1,0 +1,319 @@
+//! Levels without noise, of which one walk or another shows something else.
+
+use super::cost::{CostPoint, MeasureCosts};
+use super::cost_spread::CostSpread;
+use super::level_curves::run_levels;
+use super::plateau::{LevelCriteria, find_levels};
+use super::record::UarchRecord;
+use super::spec::program_family::{LevelsSpec, ProgramFamily};
+use super::spec::{Experiment, TestSpec};
+use super::test_list::TESTS;
+use super::verdict::VerdictKind;
+use cyclescope_core::error::{RunError, Unavailable};
+use cyclescope_core::random::Random;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+fn named(name: &str) -> (&'static TestSpec, &'static LevelsSpec) {
+    let test = *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
+    let Experiment::Levels(walks) = &test.experiment else { panic!("it is one of levels") };
+    (test, walks)
+}
+
+fn caches() -> (&'static TestSpec, &'static LevelsSpec) {
+    named("data_caches")
+}
+
+/// Costs without noise: three levels, and one more in some walks.
+struct ExactLevels {
+    /// The count at which the walks of these names have another level, below the second one's cost.
+    only: &'static [&'static str],
+}
+
+const EXACT: [(f64, f64); 3] = [(49152.0, 5.0), (2e6, 16.0), (1.2e7, 70.0)];
+
+impl MeasureCosts for ExactLevels {
+    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let occupied = if walk.name.contains("beside") { 8192.0 } else { 0.0 };
+        let count = n as f64 + occupied;
+        let cost = EXACT.iter().find(|(size, _)| count <= *size).map_or(300.0, |(_, cost)| *cost);
+        let dearer = cost == 16.0 && count > 3e5 && self.only.contains(&walk.name);
+        let cost = if dearer { 34.0 } else { cost };
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+fn exact(only: &'static [&'static str]) -> Vec<(String, VerdictKind, Option<f64>)> {
+    let (test, walks) = caches();
+    let records = run_levels(&mut ExactLevels { only }, test, walks, walks.count_range[1], &mut Random::new(5))
+        .expect("it has costs");
+    records.into_iter().map(|record| (record.what, record.verdict, record.value.value)).collect()
+}
+
+#[test]
+fn what_one_walk_alone_shows_gives_no_number_to_what_comes_after_it() {
+    let all = exact(&[]);
+    let keys = |found: &[(String, VerdictKind, Option<f64>)]| {
+        found.iter().map(|(what, ..)| what.replace("data_caches.", "")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys(&all), "1.size 1.cost 2.size 2.cost 3.size 3.cost beyond.cost");
+    assert!(all.iter().all(|(_, verdict, _)| *verdict == VerdictKind::Found), "{all:?}");
+    for walk in [&["each line"], &["page after page"]] {
+        let one = exact(walk);
+        assert_eq!(keys(&one), "1.size 1.cost more.size beyond.cost", "{walk:?}");
+        assert_eq!(one[..2], all[..2]);
+        assert_eq!((one[2].1, one[2].2), (VerdictKind::Unclear, None));
+    }
+    assert_eq!(keys(&exact(&["each line", "page after page"])).matches("size").count(), 4);
+}
+
+/// Lines of one set cost more past its ways, and more again past those of the next cache.
+struct ExactSets;
+
+impl MeasureCosts for ExactSets {
+    fn measure_cost(&mut self, _: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let cost = [(8, 0.0), (20, 11.0)].iter().find(|(ways, _)| n <= *ways).map_or(60.0, |(_, cost)| *cost);
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+/// The cost rises over many counts.
+struct SoftLevel;
+
+impl MeasureCosts for SoftLevel {
+    fn measure_cost(&mut self, _: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let cost = 11.0 * ((n as f64 - 8.0) / 8.0).clamp(0.0, 1.0);
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+}
+
+#[test]
+fn a_test_of_one_structure_has_one_number_with_its_name() {
+    let test = *TESTS.iter().find(|test| test.name == "l1d_ways").expect("it is in the list");
+    let Experiment::Levels(walks) = &test.experiment else { panic!("it is one of levels") };
+    let records =
+        run_levels(&mut ExactSets, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+    let [record] = &records[..] else { panic!("{} records", records.len()) };
+    assert_eq!((record.what.as_str(), record.verdict, record.value.value), ("l1d_ways", VerdictKind::Found, Some(8.0)));
+    let soft =
+        run_levels(&mut SoftLevel, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+    assert_eq!((soft[0].what.as_str(), soft[0].verdict), ("l1d_ways", VerdictKind::Unclear), "{}", soft[0].why);
+    let flat = run_levels(&mut ExactLevels { only: &[] }, test, walks, walks.count_range[1], &mut Random::new(5));
+    assert_eq!(flat.expect("it has costs")[0].verdict, VerdictKind::Unclear, "every core has ways");
+}
+
+/// A core whose costs are what this says of a count and of the number of a walk, infinite where there is no memory for it; the witness
+/// shows what it has to.
+struct GivenCosts<F>(&'static LevelsSpec, F);
+
+impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
+    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let place = self.0.programs.iter().position(|other| std::ptr::eq(other, walk));
+        let beside = self.0.witness.as_ref().filter(|_| place.is_none());
+        let occupied = beside.map_or(0.0, |beside| beside.occupied as f64);
+        let cost = (self.1)(n as f64 + occupied, place.unwrap_or_default());
+        if cost.is_infinite() {
+            let [what, why, remedy] = ["so much memory", "none is free", "end something"].map(str::to_string);
+            return Err(RunError::Unavailable(Unavailable { what, why, remedy }));
+        }
+        Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
+    }
+
+    fn measure_spread(&mut self, _: &ProgramFamily, _: usize) -> Result<Option<CostSpread>, RunError> {
+        Ok(CostSpread::from_rounds(&[[8.0, 4.0]]))
+    }
+}
+
+/// The records of a test on such a core, by their keys without its name.
+fn told(name: &str, cost: impl Fn(f64, usize) -> f64) -> Vec<(String, UarchRecord)> {
+    let (test, walks) = named(name);
+    let mut core = GivenCosts(walks, cost);
+    let records = run_levels(&mut core, test, walks, walks.count_range[1], &mut Random::new(5)).expect("it has costs");
+    let key = |record: &UarchRecord| record.what.replace(name, "").trim_start_matches('.').to_string();
+    records.into_iter().map(|record| (key(&record), record)).collect()
+}
+
+fn of<'a>(records: &'a [(String, UarchRecord)], key: &str) -> (VerdictKind, &'a str) {
+    let found = records.iter().find(|(own, _)| own == key);
+    found.map(|(_, record)| (record.verdict, record.why.as_str())).unwrap_or((VerdictKind::None, "no record"))
+}
+
+/// Costs by the first size that a count is in, and what is behind them all.
+fn stepped(n: f64, levels: &[(f64, f64)], behind: f64) -> f64 {
+    levels.iter().find(|(size, _)| n <= *size).map_or(behind, |(_, cost)| *cost)
+}
+
+#[test]
+fn a_cost_needs_two_programs_that_agree_in_it() {
+    let cost = |n, walk| {
+        let first = if walk == 0 { 5.0 } else { 9.0 };
+        stepped(n, &[(49152.0, first), (2e6, 20.0)], 90.0)
+    };
+    let records = told("data_caches", cost);
+    assert_eq!(of(&records, "1.size").0, VerdictKind::Found, "{records:?}");
+    let (kind, why) = of(&records, "1.cost");
+    assert!(kind == VerdictKind::Unclear && why.starts_with("programs differ"), "{why}");
+    assert_eq!(of(&records, "2.cost").0, VerdictKind::Found);
+}
+
+#[test]
+fn a_program_that_alone_has_a_level_tells_no_cost_of_it() {
+    // The first level ends near by in the others, and not at the same count: what is behind it begins elsewhere.
+    let cost = |n, walk| {
+        let first = if walk == 0 { 49152.0 } else { 70_000.0 };
+        stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
+    };
+    let records = told("data_caches", cost);
+    let (kind, why) = of(&records, "2.cost");
+    assert!(kind == VerdictKind::Unclear && why.starts_with("one program alone has this level"), "{kind:?} {why}");
+    assert_eq!(of(&records, "2.size").0, VerdictKind::Found);
+}
+
+#[test]
+fn ends_too_far_apart_to_be_of_one_level_give_no_number_to_the_next_one() {
+    let cost = |n, walk| {
+        let first = if walk == 0 { 49152.0 } else { 300_000.0 };
+        stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
+    };
+    let records = told("data_caches", cost);
+    let (kind, why) = of(&records, "more.size");
+    assert!(kind == VerdictKind::Unclear && why.contains("the number of the next level is not known"), "{why}");
+    assert!(records.iter().all(|(key, record)| !key.ends_with("size") || record.verdict != VerdictKind::Found));
+}
+
+#[test]
+fn an_end_that_the_second_program_alone_has_behind_all_others_is_unclear() {
+    let cost = |n, walk| match walk {
+        1 => stepped(n, &[(49152.0, 5.0), (2e6, 20.0)], 90.0),
+        _ => stepped(n, &[(49152.0, 5.0)], 20.0),
+    };
+    let records = told("data_caches", cost);
+    assert_eq!(of(&records, "1.size").0, VerdictKind::Found);
+    let (kind, why) = of(&records, "2.size");
+    assert!(kind == VerdictKind::Unclear && why.starts_with("one program alone has an end"), "{why}");
+}
+
+#[test]
+fn a_rise_that_is_slower_than_one_of_a_structure_ends_no_level() {
+    // In both programs the same, from 1 MiB to four times as much.
+    let rise = |n: f64| 16.0 + 84.0 * ((n / 1e6).log2() / 2.0).clamp(0.0, 1.0);
+    let records = told("instruction_cache", |n, _| {
+        let n = n * 16.0;
+        if n <= 100_000.0 { 2.0 } else { rise(n) / 4.0 }
+    });
+    let sizes: Vec<_> = records.iter().filter(|(key, _)| key.ends_with("size")).collect();
+    let behind = sizes.iter().filter(|(key, _)| key != "1.size");
+    assert!(behind.clone().all(|(_, record)| record.verdict != VerdictKind::Found), "{sizes:?}");
+}
+
+#[test]
+fn a_structure_whose_entries_are_used_one_by_one_ends_at_one_count() {
+    // Both rise from 20 lines on, and neither at once.
+    let records = told("l1d_ways", |n, _| 30.0 * ((n - 16.0) / 8.0).clamp(0.0, 1.0));
+    let (kind, why) = of(&records, "");
+    assert_eq!(kind, VerdictKind::Unclear, "{why}");
+}
+
+#[test]
+fn a_cost_that_rises_at_the_largest_count_is_of_no_known_level() {
+    // Flat, and from some count on dearer with each one.
+    let records = told("data_caches", |n, _| if n <= 6e7 { 5.0 } else { 5.0 + 12.0 * (n / 6e7).ln() });
+    let (kind, why) = of(&records, "1.size");
+    assert!(kind == VerdictKind::Unclear && why.starts_with("the cost still rises"), "{kind:?} {why}");
+    // Behind a level that ends, as page walks that miss more tables.
+    let walks = |n: f64, _| match n {
+        ..=49152.0 => 5.0,
+        ..=6e7 => 20.0,
+        _ => 20.0 + 60.0 * (n / 6e7).ln(),
+    };
+    let records = told("data_caches", walks);
+    for key in ["2.size", "beyond.cost"] {
+        let (kind, why) = of(&records, key);
+        assert!(kind == VerdictKind::Unclear && why.starts_with("the cost still rises"), "{key} {kind:?} {why}");
+    }
+    let records = told("data_caches", |n, _| n);
+    let (kind, why) = of(&records, "1.size");
+    assert!(kind == VerdictKind::Unclear && why.contains("over no stretch"), "{why}");
+}
+
+#[test]
+fn what_there_is_no_memory_for_hides_no_smaller_level() {
+    let records = told("data_caches", |n, _| match n {
+        ..=49152.0 => 5.0,
+        ..=1e6 => 16.0,
+        _ => f64::INFINITY,
+    });
+    assert_eq!(of(&records, "1.size").0, VerdictKind::Found, "{records:?}");
+}
+
+#[test]
+fn costs_alone_that_are_found_have_a_spread_and_no_differences() {
+    let spread = |records: &[(String, UarchRecord)]| {
+        let with = records.iter().filter(|(_, record)| record.measured.is_some());
+        with.map(|(key, _)| key.clone()).collect::<Vec<_>>()
+    };
+    let cost = |n, walk| {
+        let first = if walk == 0 { 5.0 } else { 9.0 };
+        stepped(n, &[(49152.0, first), (2e6, 20.0)], 90.0)
+    };
+    assert_eq!(spread(&told("data_caches", cost)), ["2.cost", "beyond.cost"]);
+    let translations = told("data_tlb", |n, _| stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0));
+    assert_eq!(spread(&translations), [""; 0], "{translations:?}");
+}
+
+#[test]
+fn a_difference_whose_control_was_disturbed_once_makes_no_level_larger() {
+    let times = RefCell::new(BTreeMap::<usize, usize>::new());
+    let cost = |n: f64, walk| {
+        let mut times = times.borrow_mut();
+        let times = times.entry(n as usize).or_default();
+        *times += usize::from(walk == 1);
+        // The second time what is subtracted of one program took longer.
+        let disturbed = walk == 1 && *times == 2 && n <= 72.0;
+        if disturbed { 0.0 } else { stepped(n, &[(64.0, 0.0), (2000.0, 8.0)], 40.0) }
+    };
+    let records = told("data_tlb", cost);
+    let (_, first) = records.iter().find(|(key, _)| key == "1.size").expect("it has a record");
+    assert_eq!((first.verdict, first.value.value), (VerdictKind::Found, Some(64.0)), "{}", first.why);
+}
+
+const RISES: LevelCriteria = LevelCriteria { min_rise: 3.0, min_ratio: 1.8, fills_randomly: true };
+
+fn curve(counts: impl IntoIterator<Item = usize>, cost: impl Fn(usize) -> f64) -> Vec<CostPoint> {
+    let point = |n: usize| CostPoint { n, cost: cost(n), low: cost(n), high: cost(n) };
+    counts.into_iter().map(point).collect()
+}
+
+#[test]
+fn rises_that_are_too_small_each_are_no_level_together() {
+    let number = |[first, next, last]: [f64; 3]| {
+        let cost = |n: usize| stepped(n as f64, &[(1e5, first), (1e6, next)], last);
+        find_levels(&curve((12..25).flat_map(|bits| [1 << bits, 3 << (bits - 1)]), cost), RISES).len()
+    };
+    assert_eq!([[10.0, 14.0, 19.0], [10.0, 14.0, 30.0], [1.0, 3.0, 30.0]].map(number), [1, 2, 2]);
+}
+
+#[test]
+fn two_counts_are_no_level() {
+    let number = |counts: &[usize]| {
+        let all = counts.iter().copied().chain([4000, 5000, 7000]);
+        find_levels(&curve(all, |n| if n < 4000 { 5.0 } else { 50.0 }), RISES).len()
+    };
+    assert_eq!((number(&[1000, 2000]), number(&[1000, 1500, 2000])), (1, 2));
+}
+
+/// Costs of two of three counts are a half above or below, and before the end they rise by less than that can tell.
+#[test]
+fn where_noise_hides_the_begin_of_a_rise_an_end_may_be_earlier() {
+    let end = |begin: usize| {
+        let cost = |n: usize| {
+            let noise = [-0.5, 0.0, 0.5][n / 10 % 3];
+            let cost = stepped(n as f64, &[(begin as f64, 10.0), (10_000.0, 11.7)], 60.0);
+            if n <= begin { cost + noise } else { cost }
+        };
+        find_levels(&curve((500..2000).map(|step| 10 * step), cost), RISES)[0].upto.expect("it ends")
+    };
+    let near = end(9_900);
+    assert_eq!((near.value, near.low), (10_000, 9_900), "{near:?}");
+    assert_eq!(end(9_000).low, (10_000.0 / 1.03) as usize, "no more than noise may hide");
+}

@@ -1,0 +1,135 @@
+//! Windows in which overlaps end for another reason than that a structure is full: each has one experiment that tells so, and is no size.
+
+use super::knee_search::MIN_COUNT;
+use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use super::overlap_test::{OverlapTester, StructureEnds};
+use super::record::UarchRecord;
+use super::spec::chain::FirstChain;
+use super::spec::{Experiment, TestSpec};
+use super::test_list::TESTS;
+use super::verdict::VerdictKind;
+use super::window::reorder_buffer::NOP;
+use cyclescope_core::error::RunError;
+
+/// Fillers up to which the chains overlap.
+const ROOM: usize = 60;
+/// The same behind another first chain, where that matters.
+const BEHIND: usize = 45;
+/// Entries more of a core that takes instructions in groups.
+const MORE: usize = 6;
+
+/// Why they no longer overlap.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum EndCause {
+    /// A structure of which each filler takes an entry is full.
+    Entries,
+    /// The first chain ends, as where fillers take longer than it.
+    Chain,
+    /// Something that begins with the fillers that are counted: what is there before takes nothing of it.
+    Counted,
+    /// Places that every instruction takes, no-operations too.
+    Places,
+    /// As entries; but while the test runs for the first time another thread comes and goes, and what is there before takes nothing.
+    Thread,
+    /// As entries; but a burst falls on every other search.
+    Burst,
+    /// As entries, of which there are more where a group of instructions begins with the last link.
+    Group,
+}
+
+struct FalseEndWindow {
+    cause: EndCause,
+    first: FirstChain,
+    /// Whether no-operations are among the fillers, and not a control.
+    nops: bool,
+    /// Searches up to now, and those of what is there before.
+    searches: usize,
+    occupied: usize,
+}
+
+impl MeasureOverlaps for FalseEndWindow {
+    fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
+        let FalseEndWindow { cause, first, nops, .. } = *self;
+        // A search begins with few.
+        let begins = usize::from(counts[0] == MIN_COUNT && counts.len() > 1);
+        self.searches += begins;
+        self.occupied += begins * usize::from(probe.occupied.is_some());
+        let chain = |head: &FirstChain| (head.link, head.link_count);
+        let another = chain(&probe.first_chain) != chain(&first);
+        let room = match cause {
+            EndCause::Chain if another => BEHIND,
+            EndCause::Group if probe.lead_nops == 3 => ROOM + MORE,
+            _ => ROOM,
+        };
+        let occupied = probe.occupied.map_or(0, |(_, number)| number);
+        let unmoved = cause == EndCause::Counted || cause == EndCause::Thread && self.occupied == 1;
+        let before = if unmoved { 0 } else { occupied };
+        let control = probe.filler.name == NOP.name && !nops && cause != EndCause::Places;
+        let torn = cause == EndCause::Burst && self.searches % 2 == 1;
+        let point = |(place, n): (usize, &usize)| {
+            let overlap = match n + before <= room || control {
+                _ if torn => [0.9, 0.1, 0.5][place % 3],
+                true => 0.95,
+                false => 0.05,
+            };
+            OverlapReading { n: *n, overlap, fast: f64::from(u8::from(overlap > 0.5)) }
+        };
+        Ok(counts.iter().enumerate().map(point).collect())
+    }
+}
+
+/// Whether a test counts no-operations.
+fn counts_nops(test: &TestSpec) -> bool {
+    test.fillers().iter().any(|filler| filler.name == NOP.name)
+}
+
+fn measured(test: &'static TestSpec, cause: EndCause) -> Option<UarchRecord> {
+    let Experiment::Overlap(window) = &test.experiment else { return None };
+    let fillers: Vec<_> = test.fillers().iter().collect();
+    let mut core =
+        FalseEndWindow { cause, first: window.first_chains[0][0], nops: counts_nops(test), searches: 0, occupied: 0 };
+    let mut knees = StructureEnds::new();
+    Some(OverlapTester::new(&mut core, &mut knees).run(test, window, &fillers).expect("all is simulated"))
+}
+
+#[test]
+fn an_end_is_a_size_where_each_experiment_says_so_and_else_none() {
+    for test in TESTS {
+        let Some(record) = measured(test, EndCause::Entries) else { continue };
+        assert_eq!(record.verdict, VerdictKind::Found, "{}: {}", test.name, record.why);
+        for (cause, name) in [
+            (EndCause::Chain, "another first chain"),
+            (EndCause::Counted, "entries that were occupied"),
+            (EndCause::Places, "no-operations"),
+        ] {
+            if cause == EndCause::Places && counts_nops(test) {
+                continue;
+            }
+            let record = measured(test, cause).expect("it is one of the window");
+            assert_eq!(record.verdict, VerdictKind::Unclear, "{}, {cause:?}: {}", test.name, record.why);
+            assert!(record.why.starts_with(name), "{}, {cause:?}: {}", test.name, record.why);
+            let failed = record.witnesses.iter().filter(|witness| !witness.holds);
+            assert_eq!(failed.map(|witness| witness.name).collect::<Vec<_>>(), [name], "{}", test.name);
+        }
+    }
+}
+
+#[test]
+fn what_comes_and_goes_while_a_test_runs_hides_no_size() {
+    for test in TESTS {
+        for cause in [EndCause::Thread, EndCause::Burst] {
+            let Some(record) = measured(test, cause) else { continue };
+            assert_eq!(record.verdict, VerdictKind::Found, "{}, {cause:?}: {}", test.name, record.why);
+        }
+    }
+}
+
+#[test]
+fn a_core_that_takes_instructions_in_groups_has_all_of_its_entries() {
+    let named = |name: &str| *TESTS.iter().find(|test| test.name == name).expect("it is in the list");
+    let test = named("rob");
+    let Experiment::Overlap(window) = &test.experiment else { panic!("it is one of the window") };
+    let record = measured(test, EndCause::Group).expect("it is one of the window");
+    let entries = (ROOM + MORE + window.chain_entries) as f64;
+    assert_eq!((record.verdict, record.value.value), (VerdictKind::Found, Some(entries)), "{}", record.why);
+}

@@ -1,0 +1,304 @@
+//! What is found on simulated cores of what is planted in them: each number that is found must be what was planted.
+
+use super::earlier_result::EarlierResult;
+use super::level_limit;
+use super::overlap_test::StructureEnds;
+use super::queues::{pair_key, waiting_count};
+use super::record::UarchRecord;
+use super::simulated_batches::SimulatedBatches as Flights;
+use super::simulated_levels::SimulatedLevels as Levels;
+use super::simulated_structures::SimulatedStructures;
+use super::spec::Experiment;
+use super::spec::batches::BatchesSpec;
+use super::spec::cost_map::CostMapSpec;
+use super::spec::mixture::MixtureSpec;
+use super::spec::program_family::LevelsSpec;
+use super::spec::queues::QueuesSpec;
+use super::spec::rate::{ContrastSpec, RatesSpec};
+use super::test_list::TESTS;
+use super::test_runner::{CpuResources, run_test};
+use super::verdict::VerdictKind;
+use cyclescope_core::random::Random;
+use std::collections::BTreeMap;
+
+/// Share by which the cost of a step in a level may differ from what was planted, beside its drift.
+const APART: f64 = 0.12;
+
+/// What was found of what was planted.
+#[derive(Debug, Default)]
+struct RecoveryScore {
+    right: usize,
+    visible: usize,
+    wrong: Vec<String>,
+    missed: Vec<String>,
+}
+
+impl RecoveryScore {
+    fn add(&mut self, other: RecoveryScore) {
+        let RecoveryScore { right, visible, wrong, missed } = other;
+        (self.right, self.visible) = (self.right + right, self.visible + visible);
+        self.wrong.extend(wrong);
+        self.missed.extend(missed);
+    }
+
+    /// Counts a number that the core shows or hides.
+    fn take(&mut self, what: String, visible: bool, record: Option<&UarchRecord>, right: bool) {
+        self.visible += usize::from(visible);
+        let found = record.is_some_and(|record| record.verdict == VerdictKind::Found);
+        let why = record.map_or("no record", |record| &record.why);
+        let told = format!("{what}: {why}, {:?}", record.map(|record| record.value.value));
+        match (found, right) {
+            (true, true) => self.right += usize::from(visible),
+            (true, false) => self.wrong.push(told),
+            (false, _) if visible => self.missed.push(told),
+            _ => {}
+        }
+    }
+
+    /// Of a size; returns the name of what is looked for, as the others.
+    fn window(&mut self, core: &SimulatedStructures, record: &UarchRecord) -> &'static str {
+        let planted = core.window.sizes[core.test.name] as f64;
+        let right = holds(record, planted, entries(planted));
+        self.take(format!("{planted}"), core.window.shows(core.test), Some(record), right);
+        "window"
+    }
+
+    fn levels(&mut self, core: &SimulatedStructures, walks: &LevelsSpec, records: &[UarchRecord]) -> &'static str {
+        let Levels { sizes, costs, second, ramp, early, .. } = &core.levels[core.test.name];
+        let inside = |record: &UarchRecord, size: f64| holds(record, size, entries(size));
+        let is_size = |record: &&UarchRecord| record.what == core.test.name || record.what.ends_with(".size");
+        let found = || records.iter().filter(is_size).filter(|record| record.verdict == VerdictKind::Found);
+        let hidden = core.hidden.contains(core.test.name);
+        let limited = || records.iter().filter(is_size).find(|record| record.verdict == VerdictKind::Limited);
+        // Where the second program sees another size, or one program another first one, there is nothing to agree in, here or of what
+        // may be full first.
+        let seen = walks.also_occupies.iter().all(|(other, _)| {
+            let other = &core.levels[other];
+            other.second == 1.0 && other.early.is_none()
+        });
+        let agreed = seen && *second == 1.0;
+        for (number, size) in sizes.iter().enumerate().skip(usize::from(early.is_some())).filter(|_| agreed) {
+            let record = match hidden && number == 0 {
+                true => limited(),
+                false => found().find(|record| inside(record, *size)),
+            };
+            self.visible += 1;
+            match record {
+                Some(_) => self.right += 1,
+                None => self.missed.push(format!("{size} of {sizes:?}: {}", records[0].why)),
+            }
+        }
+        // The level that it is said to be. One that is hidden has no size.
+        let number = |record: &UarchRecord| match walks.single_structure {
+            true => Some(0),
+            false => record.what.split('.').nth(1)?.parse::<usize>().ok()?.checked_sub(1),
+        };
+        let planted = |record: &&UarchRecord| {
+            let its = |place: usize| number(record) == Some(place);
+            let first = early.filter(|_| its(0)).map_or(1.0, |(_, share)| share);
+            let right = |(place, size): (usize, &f64)| {
+                let shown = !hidden || place > 0;
+                shown && its(place) && [1.0, *second, first].iter().any(|share| inside(record, share * size))
+            };
+            sizes.iter().enumerate().any(right)
+        };
+        for record in found().filter(|record| !planted(record)) {
+            self.wrong.push(format!("{}, {sizes:?}: {}", record.what, record.why));
+        }
+        let near = |cost: f64, planted: f64| {
+            let slack = 0.3 * walks.min_rise;
+            let [less, more] = [APART, APART + ramp.0].map(|share| slack.max(share * planted));
+            (planted - less..=planted + more).contains(&cost)
+        };
+        for record in records.iter().filter(|record| record.what.ends_with("cost")) {
+            let Some(cost) = record.value.value else { continue };
+            if !costs.iter().any(|planted| near(cost, *planted)) {
+                self.wrong.push(format!("{}, {cost:.1} of {costs:?}", record.what));
+            }
+        }
+        "levels"
+    }
+
+    fn events(&mut self, core: &SimulatedStructures, contrast: &ContrastSpec, records: &[UarchRecord]) -> &'static str {
+        for (row, record) in contrast.rows.iter().zip(records) {
+            let planted = core.events[&row.record_key(core.test.name)];
+            let slack = contrast.tolerance.max(contrast.tolerance_share * planted);
+            if planted == 0.0 && record.verdict == VerdictKind::None {
+                (self.visible, self.right) = (self.visible + 1, self.right + 1);
+            } else {
+                self.take(format!("{planted:.1}"), true, Some(record), holds(record, planted, slack));
+            }
+        }
+        "events"
+    }
+
+    /// Of the cost at each place.
+    fn map(&mut self, core: &SimulatedStructures, map: &CostMapSpec, records: &[UarchRecord]) -> &'static str {
+        for (row, record) in map.rows.iter().zip(records) {
+            let planted = &core.places[&record.what];
+            assert_eq!(planted.len(), record.places.len(), "{}", row.name);
+            for (planted, found) in planted.iter().zip(&record.places) {
+                self.visible += 1;
+                let told = format!("{} at {}: {:?} of {planted}", row.name, found.place, found.cost);
+                match found.cost {
+                    Some(cost) if (cost - planted).abs() <= 0.03 * planted => self.right += 1,
+                    Some(_) => self.wrong.push(told),
+                    None => self.missed.push(told),
+                }
+            }
+        }
+        "maps"
+    }
+
+    /// Of what each class does to each other one. Units that are drawn are shared in ways of which pairs do not tell all, so that groups of
+    /// three say little.
+    fn mixture(
+        &mut self,
+        core: &SimulatedStructures,
+        mixture: &'static MixtureSpec,
+        records: &[UarchRecord],
+    ) -> &'static str {
+        let units = &core.units[core.test.name];
+        for (class, record) in mixture.classes.iter().zip(records) {
+            for (what, right) in units.judged(record, class, mixture) {
+                self.visible += 1;
+                match right {
+                    Some(true) => self.right += 1,
+                    Some(false) => self.wrong.push(what),
+                    None => self.missed.push(what),
+                }
+            }
+        }
+        "mixtures"
+    }
+
+    /// Of how many events are on their way at once.
+    fn batches(&mut self, core: &SimulatedStructures, batches: &BatchesSpec, record: &UarchRecord) -> &'static str {
+        let Flights { room: [room, other], paced, .. } = core.flights[core.test.name];
+        let planted = room as f64;
+        // What others take may be full at the same number.
+        let full = batches.also_occupies.iter().filter_map(|(name, _)| core.flights.get(name));
+        let full = full.map(|other| other.room[0] as f64).any(|other| (other - planted).abs() <= entries(planted));
+        let shown = !paced && other == room && !full;
+        let right = !paced && holds(record, planted, batches.counts[1].abs_diff(batches.counts[0]) as f64);
+        let hidden = batches.also_occupies.iter().any(|(name, _)| {
+            let Flights { room, paced, .. } = core.flights[name];
+            paced || room[0] != room[1]
+        });
+        self.take(format!("{planted} and {other}, paced {paced}"), shown && !hidden, Some(record), right);
+        "batches"
+    }
+
+    /// Of which queues are shared.
+    fn queues(&mut self, core: &SimulatedStructures, queues: &QueuesSpec, records: &[UarchRecord]) -> &'static str {
+        let sizes = &core.window.sizes;
+        for class in queues.classes {
+            for by in queues.classes.iter().filter(|by| by.name != class.name) {
+                let (key, tests) = (pair_key(core.test, class, by), [class.size_test, by.size_test]);
+                let record = records.iter().find(|record| record.what == key).expect("each pair has one");
+                let [own, others] = tests.map(|test| sizes[test]);
+                let number = waiting_count(own, others);
+                let room = |name: &&str| sizes[*name] > own + number + ROOM;
+                let taken = class.waiting[0].also_occupies.iter().chain(by.waiting[0].also_occupies);
+                let shows = tests.iter().all(|test| {
+                    let test = TESTS.iter().find(|other| other.name == *test).expect("it is a test's name");
+                    core.window.shows(test)
+                });
+                let visible = shows && number >= 12 && taken.into_iter().all(room);
+                let planted = core.window.queues[&tests];
+                if planted == 0.0 && record.verdict == VerdictKind::None {
+                    (self.visible, self.right) =
+                        (self.visible + usize::from(visible), self.right + usize::from(visible));
+                    continue;
+                }
+                let right = planted > 0.0 && holds(record, planted, 1.0 / number as f64);
+                if planted > 0.0 && record.verdict == VerdictKind::None {
+                    self.wrong.push(format!("{key}, {planted:.2} of {number}: {}", record.why));
+                }
+                self.take(format!("{key}, {planted:.2} of {number}"), visible, Some(record), right);
+            }
+        }
+        "queues"
+    }
+
+    fn rates(&mut self, core: &SimulatedStructures, rates: &RatesSpec, records: &[UarchRecord]) -> &'static str {
+        for (row, record) in rates.rows.iter().zip(records) {
+            let planted = core.rates[&row.record_key(core.test.name)];
+            self.take(format!("{planted:.1}"), true, Some(record), holds(record, planted, 0.02 * planted));
+        }
+        "rates"
+    }
+}
+
+/// Entries that other structures have more than what is in them, where they hide nothing.
+const ROOM: usize = 50;
+
+/// Two entries, or a share.
+fn entries(size: f64) -> f64 {
+    2f64.max(0.02 * size)
+}
+
+/// Whether the record's interval has the number in it, within so much.
+fn holds(record: &UarchRecord, planted: f64, slack: f64) -> bool {
+    let [low, high] = [record.value.low, record.value.high].map(|edge| edge.unwrap_or(f64::NAN));
+    low - slack <= planted && planted <= high + slack
+}
+
+/// The scores of cores that are drawn, by what is looked for and by test.
+fn scores() -> BTreeMap<(&'static str, &'static str), RecoveryScore> {
+    let mut scores: BTreeMap<_, RecoveryScore> = BTreeMap::new();
+    for seed in 0..SEEDS {
+        let mut core = SimulatedStructures::new(seed);
+        let (mut knees, mut known) = (StructureEnds::new(), Vec::new());
+        let cpu = CpuResources { has: &|_| true, memory: u64::MAX };
+        let mut order = Random::new(seed);
+        for test in TESTS {
+            core.test = test;
+            let mut records = run_test(&mut core, &mut knees, test, &cpu, &mut order).expect("all is simulated");
+            level_limit::annotate_limits(test, &mut records, &known);
+            known.extend(records.iter().map(EarlierResult::from_record));
+            let mut score = RecoveryScore::default();
+            let look = match &test.experiment {
+                Experiment::Overlap(_) => score.window(&core, &records[0]),
+                Experiment::Levels(walks) => score.levels(&core, walks, &records),
+                Experiment::Contrast(contrast) => score.events(&core, contrast, &records),
+                Experiment::Rates(rates) => score.rates(&core, rates, &records),
+                Experiment::CostMap(map) => score.map(&core, map, &records),
+                Experiment::Batches(batches) => score.batches(&core, batches, &records[0]),
+                Experiment::Queues(queues) => score.queues(&core, queues, &records),
+                Experiment::Mixture(mixture) => score.mixture(&core, mixture, &records),
+                Experiment::Sharing(_) | Experiment::Exchanges(_) | Experiment::Environment { .. } => {
+                    continue;
+                }
+            };
+            scores.entry((look, test.name)).or_default().add(score);
+        }
+    }
+    scores
+}
+
+#[test]
+fn what_is_planted_in_a_whole_core_is_found() {
+    let scores = scores();
+    for look in ["window", "levels", "events", "rates", "maps", "mixtures", "batches", "queues"] {
+        let own = || scores.iter().filter(|((other, _), _)| *other == look);
+        let sum = |count: fn(&RecoveryScore) -> usize| own().map(|(_, score)| count(score)).sum::<usize>();
+        let [right, visible, wrong] =
+            [sum(|score| score.right), sum(|score| score.visible), sum(|score| score.wrong.len())];
+        println!("{look}: {right} of {visible} found, {wrong} wrong");
+        for ((_, test), RecoveryScore { right, visible, wrong, missed }) in own() {
+            println!("  {test}: {right} of {visible}, wrong {wrong:#?}");
+            let few = format!("{test}: {right} of {visible}, {missed:#?}");
+            assert!(*right as f64 >= EACH_RIGHT * *visible as f64, "{few}");
+            assert!(wrong.len() as f64 <= (EACH_WRONG * *visible as f64).max(1.0), "{test}: {wrong:#?}");
+        }
+        assert!(right as f64 >= 0.95 * visible as f64, "{look}: {right} of {visible}");
+        assert!(wrong as f64 <= 0.005 * visible as f64, "{look}: {wrong} of {visible} wrong");
+    }
+}
+
+/// Cores that are drawn.
+const SEEDS: u64 = 200;
+/// Shares of each test's numbers that have to be found, and that may be wrong.
+const EACH_RIGHT: f64 = 0.85;
+const EACH_WRONG: f64 = 0.015;

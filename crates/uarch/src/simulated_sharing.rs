@@ -1,0 +1,102 @@
+//! Work beside another CPU, whose programs or whose controls differ.
+
+use super::cost::{BackgroundCpus, CostPoint, MeasureCosts};
+use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use super::partition::AloneBaseline;
+use super::record::UarchRecord;
+use super::sharing::run_sharing;
+use super::spec::program_family::ProgramFamily;
+use super::spec::sharing::SharingSpec;
+use super::spec::{Experiment, TestSpec};
+use super::test_list::TESTS;
+use super::test_runner::CpuResources;
+use super::verdict::VerdictKind;
+use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_core::error::RunError;
+use std::cell::Cell;
+
+/// What became of the other CPU: how often its code was begun, and whether it does the work now.
+#[derive(Debug, Clone, Copy, Default)]
+struct LoadCourse {
+    begun: usize,
+    works: bool,
+}
+
+/// A core whose costs are what this says of the course and of the number of a program.
+struct SharingCore<'a, F>(&'a Cell<LoadCourse>, &'static SharingSpec, F);
+
+impl<F: Fn(LoadCourse, usize) -> f64> MeasureCosts for SharingCore<'_, F> {
+    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let place = |ways: &[ProgramFamily; 2]| ways.iter().position(|way| std::ptr::eq(way, walk));
+        let way = self.1.rows.iter().find_map(|row| place(&row.programs)).expect("it is a row's program");
+        let cost = (self.2)(self.0.get(), way);
+        Ok(Some(CostPoint { n, cost, low: 0.99 * cost, high: 1.01 * cost }))
+    }
+}
+
+impl<F> MeasureOverlaps for SharingCore<'_, F> {
+    fn measure_overlaps(&mut self, _: &OverlapProbe, _: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
+        unreachable!("the test asks for no structures")
+    }
+}
+
+/// The other CPU, which runs for such a share of the time by how often its code was begun.
+struct SimulatedOtherCpu<'a, F>(&'a Cell<LoadCourse>, &'static SharingSpec, F);
+
+impl<F: Fn(usize) -> f64> BackgroundCpus for SimulatedOtherCpu<'_, F> {
+    fn start_load(&mut self, _: u32, text: &'static str, _: Option<ProgramMemory>) -> Result<(), RunError> {
+        let begun = self.0.get().begun + 1;
+        self.0.set(LoadCourse { begun, works: text != self.1.idle_load });
+        Ok(())
+    }
+
+    fn stop_load(&mut self) -> Result<f64, RunError> {
+        Ok((self.2)(self.0.get().begun))
+    }
+}
+
+/// The first record of the test of a line that two CPUs write.
+fn first(cost: impl Fn(LoadCourse, usize) -> f64, share: impl Fn(usize) -> f64) -> UarchRecord {
+    let find = |test: &&'static TestSpec| match &test.experiment {
+        Experiment::Sharing(asked) if asked.structures.is_empty() => Some((*test, asked)),
+        _ => None,
+    };
+    let (test, asked) = TESTS.iter().find_map(find).expect("a test asks for no structures");
+    let course = Cell::new(LoadCourse::default());
+    let cpu = CpuResources { has: &|_| false, memory: 0 };
+    let alone = AloneBaseline { cpu: &cpu, size_of: &|_| None };
+    let (mut core, mut other) = (SharingCore(&course, asked, cost), SimulatedOtherCpu(&course, asked, share));
+    run_sharing(&mut core, &mut other, test, asked, &[5], &alone).expect("all is simulated").remove(0)
+}
+
+#[test]
+fn both_programs_have_to_show_the_same() {
+    let told = |ratios: [f64; 2]| first(|course, way| if course.works { 4.0 * ratios[way] } else { 4.0 }, |_| 0.99);
+    let found = told([2.0, 2.1]);
+    assert_eq!((found.verdict, found.value.value), (VerdictKind::Found, Some(2.0)));
+    for (ratios, why) in [([1.0, 2.0], "not every program shows it"), ([2.0, 3.0], "no two programs agree")] {
+        let unclear = told(ratios);
+        assert!(unclear.verdict == VerdictKind::Unclear && unclear.why.starts_with(why), "{}", unclear.why);
+    }
+}
+
+/// Beside a control that is disturbed itself work seems to take no longer.
+#[test]
+fn the_control_runs_before_and_after() {
+    for disturbed in [1, 3] {
+        let cost = |course: LoadCourse, _| match course {
+            LoadCourse { works: true, .. } => 8.0,
+            LoadCourse { begun, .. } if begun == disturbed => 7.6,
+            _ => 4.0,
+        };
+        let found = first(cost, |_| 0.99);
+        assert_eq!(found.value.value, Some(2.0), "{}", found.why);
+    }
+}
+
+#[test]
+fn a_cpu_that_did_not_run_is_tried_once_more() {
+    let cost = |course: LoadCourse, _| if course.works { 8.0 } else { 4.0 };
+    assert_eq!(first(cost, |begun| if begun == 1 { 0.5 } else { 0.99 }).value.value, Some(2.0));
+    assert_eq!(first(cost, |_| 0.5).verdict, VerdictKind::Unclear);
+}

@@ -1,0 +1,219 @@
+//! A whole simulated core, with something planted for each test.
+
+use super::cost::{CostPoint, MeasureCosts, MeasureMixtures};
+use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use super::simulated_batches::SimulatedBatches as Flights;
+use super::simulated_levels::SimulatedLevels as Levels;
+use super::simulated_units::SimulatedUnits as Units;
+use super::simulated_window::SimulatedWindow as Window;
+use super::spec::mixture::{ClassCount, MixOrder};
+use super::spec::program_family::{LevelsSpec, ProgramFamily};
+use super::spec::rate::RatesSpec;
+use super::spec::{Experiment, TestSpec};
+use super::test_list::TESTS;
+use cyclescope_core::error::RunError;
+use cyclescope_core::random::{Random, mix_seeds};
+use cyclescope_core::unit::Unit;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Noise of an event's cost and of a rate, as a share.
+const NOISE: f64 = 0.006;
+
+/// Core cycles of a program in which an event does not happen.
+const CONTROL: f64 = 5.0;
+
+/// The core.
+pub(super) struct SimulatedStructures {
+    pub window: Window,
+    pub units: BTreeMap<&'static str, Units>,
+    pub levels: BTreeMap<&'static str, Levels>,
+    pub flights: BTreeMap<&'static str, Flights>,
+    /// The tests whose first level ends where another structure does, of which each that is counted takes a part: two branches of a line, or
+    /// lines of an instruction cache.
+    pub hidden: BTreeSet<&'static str>,
+    /// Core cycles of events, by the keys of their records.
+    pub events: BTreeMap<String, f64>,
+    /// Rates, or what steps cost, by the keys of their records.
+    pub rates: BTreeMap<String, f64>,
+    /// Programs that something slows down or that hide an event, by the same keys and their names, and the share that is left.
+    slow: BTreeMap<(String, &'static str), f64>,
+    /// Core cycles at each place, by the keys of their rows.
+    pub places: BTreeMap<String, Vec<f64>>,
+    /// The test that runs.
+    pub test: &'static TestSpec,
+    random: Random,
+}
+
+impl SimulatedStructures {
+    pub(super) fn new(seed: u64) -> SimulatedStructures {
+        let mut random = Random::new(seed);
+        let (mut levels, mut events) = (BTreeMap::new(), BTreeMap::new());
+        let (mut rates, mut slow) = (BTreeMap::new(), BTreeMap::new());
+        let (mut units, mut places, mut flights) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        for (number, test) in TESTS.iter().enumerate() {
+            match &test.experiment {
+                Experiment::Levels(walks) => {
+                    levels.insert(test.name, Levels::from_seed(walks, mix_seeds(seed, number as u64)));
+                }
+                Experiment::Contrast(contrast) => {
+                    for row in contrast.rows {
+                        let none = random.happens(0.2);
+                        let cost = contrast.tolerance * (2.0 + 20.0 * random.uniform());
+                        events.insert(row.record_key(test.name), if none { 0.0 } else { cost });
+                        // One program shows a part alone, by where its code is.
+                        if row.varies_by_place {
+                            slow.insert(
+                                (row.record_key(test.name), row.variants[0].family.name),
+                                0.6 + 0.4 * random.uniform(),
+                            );
+                        }
+                        for way in row.variants.iter().skip(2).filter(|_| row.may_be_hidden) {
+                            let share = if random.happens(0.5) { 0.0 } else { 1.0 };
+                            slow.insert((row.record_key(test.name), way.family.name), share);
+                        }
+                    }
+                }
+                Experiment::Rates(RatesSpec { rows, allow_outlier: alone, .. }) => {
+                    for row in *rows {
+                        let key = row.record_key(test.name);
+                        rates.insert(key.clone(), row.amount_per_step * (0.5 + 5.5 * random.uniform()));
+                        if row.varies_by_place {
+                            slow.insert((key, row.variants[0].family.name), 0.6 + 0.4 * random.uniform());
+                            continue;
+                        }
+                        // Two programs at least do as much as the core can.
+                        let mut ways: Vec<_> = row.runnable_variants(|_| true).collect();
+                        random.shuffle(&mut ways);
+                        for (place, way) in ways[ways.len().min(2)..].iter().enumerate() {
+                            let share = match random.below(4) {
+                                0 | 1 => 0.3 + 0.6 * random.uniform(),
+                                // Packed, or from a cache of decoded instructions in part: each to another share.
+                                2 if *alone => 1.1 + 0.25 * (place as f64 + 0.4 * random.uniform()),
+                                _ => 1.0,
+                            };
+                            slow.insert((key.clone(), way.family.name), share);
+                        }
+                    }
+                }
+                Experiment::CostMap(map) => {
+                    for row in map.rows {
+                        let [least, more] = [4.0 + 4.0 * random.uniform(), 8.0 + 6.0 * random.uniform()];
+                        let cost = |fails| if fails { least + more } else { least };
+                        let costs = (0..row.place_count).map(|_| cost(random.happens(0.5))).collect();
+                        places.insert(format!("{}.{}", test.name, row.name), costs);
+                    }
+                }
+                Experiment::Mixture(mixture) => {
+                    units.insert(test.name, Units::from_seed(mixture, mix_seeds(seed, number as u64)));
+                }
+                Experiment::Batches(batches) => {
+                    flights.insert(test.name, Flights::from_seed(batches, mix_seeds(seed, number as u64)));
+                }
+                Experiment::Overlap(_)
+                | Experiment::Queues(_)
+                | Experiment::Sharing(_)
+                | Experiment::Exchanges(_)
+                | Experiment::Environment { .. } => {}
+            }
+        }
+        let hidden = hidden(&mut levels, &mut random);
+        SimulatedStructures {
+            window: Window::new(seed),
+            units,
+            levels,
+            flights,
+            hidden,
+            events,
+            rates,
+            slow,
+            places,
+            test: TESTS[0],
+            random,
+        }
+    }
+
+    fn noisy(&mut self, n: usize, cost: f64) -> CostPoint {
+        let burst = if self.random.happens(0.02) { 1.0 + self.random.uniform() } else { 1.0 };
+        let cost = cost * burst * (1.0 + NOISE * self.random.normal()) + 0.002 * self.random.normal();
+        CostPoint { n, cost, low: cost - 0.004 - NOISE * cost, high: cost + 0.004 + NOISE * cost }
+    }
+}
+
+impl MeasureOverlaps for SimulatedStructures {
+    fn measure_overlaps(&mut self, probe: &OverlapProbe, counts: &[usize]) -> Result<Vec<OverlapReading>, RunError> {
+        self.window.measure_overlaps(probe, counts)
+    }
+}
+
+impl MeasureMixtures for SimulatedStructures {
+    fn measure_mixture(
+        &mut self,
+        shares: &[ClassCount],
+        order: MixOrder,
+        before: &str,
+    ) -> Result<Option<CostPoint>, RunError> {
+        self.units.get_mut(self.test.name).expect("it was planted").measure_mixture(shares, order, before)
+    }
+}
+
+impl MeasureCosts for SimulatedStructures {
+    fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
+        let cost = match &self.test.experiment {
+            Experiment::Levels(_) => {
+                return self.levels.get_mut(self.test.name).expect("it was planted").measure_cost(walk, n);
+            }
+            Experiment::Batches(_) => {
+                return Ok(Some(self.flights.get_mut(self.test.name).expect("it was planted").cost(walk, n)));
+            }
+            Experiment::CostMap(map) => {
+                let mut rows = map.rows.iter();
+                let row = rows.find(|row| row.programs.iter().any(|way| std::ptr::eq(way, walk)));
+                let row = row.expect("it is a row's program");
+                self.places[&format!("{}.{}", self.test.name, row.name)][n]
+            }
+            Experiment::Contrast(_) | Experiment::Rates(_) => {
+                // The study walks over these rows themselves.
+                let mut rows = self.test.rows().iter();
+                let row = rows.find(|row| row.n == n && row.variants.iter().any(|way| std::ptr::eq(&way.family, walk)));
+                let row = row.expect("it is a row's program");
+                let key = row.record_key(self.test.name);
+                let share = self.slow.get(&(key.clone(), walk.name)).copied().unwrap_or(1.0);
+                match (&self.test.experiment, self.events.get(&key)) {
+                    // What is not subtracted stays.
+                    (_, Some(event)) if walk.control.is_none() => event * row.amount_per_step + CONTROL,
+                    (_, Some(event)) => event * row.amount_per_step * share,
+                    (Experiment::Rates(RatesSpec { unit: Unit::CoreCycles, .. }), None) => {
+                        row.amount_per_step * self.rates[&key] / share
+                    }
+                    _ => row.amount_per_step / (self.rates[&key] * share),
+                }
+            }
+            Experiment::Overlap(_)
+            | Experiment::Queues(_)
+            | Experiment::Mixture(_)
+            | Experiment::Sharing(_)
+            | Experiment::Exchanges(_)
+            | Experiment::Environment { .. } => {
+                panic!("{} has no costs", self.test.name)
+            }
+        };
+        Ok(Some(self.noisy(n, cost)))
+    }
+}
+
+/// Has the first levels of some tests end where a structure of another test is full.
+fn hidden(levels: &mut BTreeMap<&'static str, Levels>, random: &mut Random) -> BTreeSet<&'static str> {
+    let mut hidden = BTreeSet::new();
+    for test in TESTS {
+        let Experiment::Levels(LevelsSpec { also_occupies: [(other, each)], .. }) = &test.experiment else {
+            continue;
+        };
+        let full = levels[other].sizes[0] / *each as f64;
+        let seen = levels[other].second == 1.0;
+        let own = levels.get_mut(test.name).expect("it was planted");
+        if seen && random.happens(0.5) && own.hide(full.floor()) {
+            hidden.insert(test.name);
+        }
+    }
+    hidden
+}

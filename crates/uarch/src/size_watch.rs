@@ -1,0 +1,245 @@
+//! Sizes that are looked at again while other tests run.
+//!
+//! What another thread of the core holds of a structure is not spare, and a thread that waits may hold some: of a Zen 4 whose other
+//! thread belongs to another tenant 46 and 40 mask registers were spare in turn, each for some seconds, and once 168 integer
+//! registers instead of 188, while nothing else showed that it ran. A test takes less time than that. So the records of sizes wait
+//! until all tests are done; between tests the overlap at a size's edges is measured again, and where it has moved its end is
+//! searched for. All the ends that were met are the interval, and the most is the value: what others hold is never more.
+
+use super::conditions::BusyShare;
+use super::knee::KneeEdges;
+use super::knee_search::{ProbedKnee, search_knee};
+use super::overlap::MeasureOverlaps;
+use super::record::UarchRecord;
+use super::verdict::{VerdictKind, WitnessResult, is_same_knee};
+use cyclescope_core::error::RunError;
+
+/// Sizes that are looked at between two tests.
+const SIZES_PER_CHECK: usize = 2;
+/// An end that is where it was overlaps by half at least before it, and by less behind it.
+const HALF_OVERLAP: f64 = 0.5;
+
+/// A size and what was met of it.
+#[derive(Debug)]
+pub(super) struct WatchedSize {
+    record: UarchRecord,
+    ending: ProbedKnee,
+    recheck_count: usize,
+    /// Ends elsewhere.
+    other_knees: Vec<KneeEdges>,
+}
+
+/// The sizes of tests that are done.
+#[derive(Debug, Default)]
+pub(super) struct SizeWatch {
+    sizes: Vec<WatchedSize>,
+    recheck_count: usize,
+}
+
+impl SizeWatch {
+    /// Keeps records that are to be looked at again, and gives back the others.
+    pub(super) fn take_sizes(&mut self, records: Vec<UarchRecord>) -> Vec<UarchRecord> {
+        let mut rest = Vec::new();
+        for record in records {
+            match record.probed_knee.filter(|_| record.verdict == VerdictKind::Found) {
+                Some(ending) => {
+                    self.sizes.push(WatchedSize { record, ending, recheck_count: 0, other_knees: Vec::new() })
+                }
+                None => rest.push(record),
+            }
+        }
+        rest
+    }
+
+    /// Those whose turn it is.
+    pub(super) fn due_sizes(&mut self) -> Vec<&mut WatchedSize> {
+        let from = self.recheck_count % self.sizes.len().max(1);
+        self.recheck_count += SIZES_PER_CHECK;
+        let together = SIZES_PER_CHECK.min(self.sizes.len());
+        let (before, after) = self.sizes.split_at_mut(from);
+        after.iter_mut().chain(before).take(together).collect()
+    }
+
+    /// The records, with what was met.
+    pub(super) fn into_records(self) -> Vec<UarchRecord> {
+        self.sizes.into_iter().map(WatchedSize::into_record).collect()
+    }
+}
+
+impl WatchedSize {
+    /// Where it ends now.
+    pub(super) fn recheck_knee(&self, core: &mut dyn MeasureOverlaps) -> Result<Option<KneeEdges>, RunError> {
+        let ProbedKnee { probe, max_fillers: most, knee } = self.ending;
+        let points = core.measure_overlaps(&probe, &[knee.low, knee.high + 1])?;
+        let here: Vec<bool> = points.iter().map(|point| point.overlap >= HALF_OVERLAP).collect();
+        if here == [true, false] {
+            return Ok(Some(knee));
+        }
+        Ok(search_knee(most, |counts| core.measure_overlaps(&probe, counts))?.knee.ok())
+    }
+
+    /// Takes what a look met. A curve without an end tells nothing, nor does one beside a busy sibling.
+    pub(super) fn record_recheck(&mut self, knee: Option<KneeEdges>, busy: BusyShare) {
+        let Some(knee) = knee.filter(|_| !busy.is_significant()) else { return };
+        self.recheck_count += 1;
+        if !is_same_knee(knee, self.ending.knee) {
+            self.other_knees.push(knee);
+        }
+    }
+
+    fn into_record(self) -> UarchRecord {
+        let WatchedSize { mut record, ending, recheck_count: looks, other_knees: others } = self;
+        if looks == 0 {
+            return record;
+        }
+        let moved = others.len();
+        let found = record.value;
+        for knee in others {
+            // A size is a knee and what the chains and their links take.
+            let more = knee.high as f64 - ending.knee.high as f64;
+            let value = &mut record.value;
+            value.low = value.low.zip(found.low).map(|(least, low)| least.min(low + more));
+            value.value = value.value.zip(found.value).map(|(most, one)| most.max(one + more));
+            value.high = value.high.zip(found.high).map(|(most, high)| most.max(high + more));
+        }
+        let text = match moved {
+            0 => format!("it ended there at {looks} other times too"),
+            _ => format!(
+                "it ended elsewhere at {moved} of {looks} other times: what another thread of the core holds is not spare"
+            ),
+        };
+        if moved > 0 {
+            record.why = format!("{}; {text}", record.why);
+            record.told = Some(format!("elsewhere at {moved} of {looks} other times"));
+        }
+        record.witnesses.push(WitnessResult { name: "other times", holds: moved == 0, text });
+        record
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overlap::{OverlapProbe, OverlapReading};
+    use crate::overlap_test::{OverlapTester, StructureEnds};
+    use crate::spec::chain::SQRTSD;
+    use crate::spec::{Experiment, FillerSpec};
+    use crate::window::mask_registers;
+
+    const ALONE: BusyShare = BusyShare { share: 0.0, of_all: 0.0 };
+
+    /// A core in which so much is spare.
+    struct Spare(usize);
+
+    impl MeasureOverlaps for Spare {
+        fn measure_overlaps(
+            &mut self,
+            probe: &OverlapProbe,
+            counts: &[usize],
+        ) -> Result<Vec<OverlapReading>, RunError> {
+            let occupied = probe.occupied.map_or(0, |(_, number)| number);
+            let nothing = probe.filler.name == "nop";
+            let overlap = |n: usize| if nothing || n + occupied <= self.0 { 0.98 } else { 0.04 };
+            Ok(counts.iter().map(|&n| OverlapReading { n, overlap: overlap(n), fast: overlap(n) }).collect())
+        }
+    }
+
+    /// A size of 40, looked at where so much is spare.
+    fn after(spare: &[usize]) -> UarchRecord {
+        let Experiment::Overlap(window) = &mask_registers::TEST.experiment else { panic!("it is a size") };
+        let fillers: Vec<&FillerSpec> = mask_registers::TEST.fillers().iter().collect();
+        let mut core = Spare(40);
+        let mut knees = StructureEnds::new();
+        let record = OverlapTester::new(&mut core, &mut knees).run(&mask_registers::TEST, window, &fillers).unwrap();
+        assert_eq!((record.verdict, record.value.value), (VerdictKind::Found, Some(40.0)), "{}", record.why);
+        let mut watch = SizeWatch::default();
+        assert!(watch.take_sizes(vec![record]).is_empty());
+        for spare in spare {
+            for size in watch.due_sizes() {
+                let knee = size.recheck_knee(&mut Spare(*spare)).unwrap();
+                size.record_recheck(knee, ALONE);
+            }
+        }
+        watch.into_records().pop().unwrap()
+    }
+
+    fn interval(record: &UarchRecord) -> [Option<f64>; 3] {
+        [record.value.low, record.value.value, record.value.high]
+    }
+
+    #[test]
+    fn all_ends_that_were_met_are_the_interval_and_the_most_is_the_value() {
+        assert_eq!(interval(&after(&[40, 46, 40, 46])), [Some(40.0), Some(46.0), Some(46.0)]);
+        assert_eq!(interval(&after(&[42])), [Some(40.0); 3]);
+        assert_eq!(interval(&after(&[34, 40])), [Some(34.0), Some(40.0), Some(40.0)]);
+        let record = after(&[34, 46, 40]);
+        assert_eq!(interval(&record), [Some(34.0), Some(46.0), Some(46.0)]);
+        assert!(
+            record.why.ends_with("elsewhere at 2 of 3 other times: what another thread of the core holds is not spare")
+        );
+        assert!(!record.witnesses.last().unwrap().holds);
+        assert_eq!(record.told.as_deref(), Some("elsewhere at 2 of 3 other times"));
+    }
+
+    #[test]
+    fn what_stays_is_told_as_a_witness() {
+        let record = after(&[40, 40, 40]);
+        assert_eq!(interval(&record), [Some(40.0); 3]);
+        let witness = record.witnesses.last().unwrap();
+        assert_eq!((witness.holds, witness.text.as_str()), (true, "it ended there at 3 other times too"));
+        assert_eq!(after(&[]).witnesses.len() + 1, record.witnesses.len());
+    }
+
+    #[test]
+    fn each_size_has_its_turn() {
+        let ending = ProbedKnee {
+            probe: OverlapProbe {
+                first_chain: SQRTSD,
+                filler: &mask_registers::TEST.fillers()[0],
+                lead_nops: 0,
+                occupied: None,
+            },
+            max_fillers: 100,
+            knee: KneeEdges { low: 40, high: 40 },
+        };
+        let mut watch = SizeWatch::default();
+        assert!(watch.due_sizes().is_empty());
+        let records: Vec<UarchRecord> = (0..5)
+            .map(|number| {
+                let record = after(&[]);
+                UarchRecord { probed_knee: Some(ending), what: number.to_string(), ..record }
+            })
+            .collect();
+        watch.take_sizes(records);
+        for _ in 0..10 {
+            watch.due_sizes().into_iter().for_each(|size| size.record_recheck(Some(ending.knee), ALONE));
+        }
+        let looks = 2 * SIZES_PER_CHECK;
+        let text = format!("it ended there at {looks} other times too");
+        for record in watch.into_records() {
+            assert_eq!(record.witnesses.last().unwrap().text, text, "{}", record.what);
+        }
+    }
+
+    #[test]
+    fn a_look_beside_a_busy_sibling_tells_nothing() {
+        let mut watch = SizeWatch::default();
+        watch.take_sizes(vec![after(&[])]);
+        for size in watch.due_sizes() {
+            let knee = size.recheck_knee(&mut Spare(20)).unwrap();
+            assert_eq!(knee, Some(KneeEdges { low: 20, high: 20 }));
+            size.record_recheck(knee, BusyShare { share: 0.5, of_all: 0.5 });
+        }
+        let record = watch.into_records().pop().unwrap();
+        assert_eq!((interval(&record), record.witnesses.len()), ([Some(40.0); 3], after(&[]).witnesses.len()));
+    }
+
+    #[test]
+    fn what_is_no_size_does_not_wait() {
+        let mut watch = SizeWatch::default();
+        let record = UarchRecord { verdict: VerdictKind::Unclear, ..after(&[]) };
+        let other = UarchRecord { probed_knee: None, ..after(&[]) };
+        assert_eq!(watch.take_sizes(vec![record, other]).len(), 2);
+        assert!(watch.into_records().is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! Instructions that move data between registers and memory, by width in bytes.
+
+use super::program_family::{StepLoop, straight_loop};
+use super::rate::{ProgramVariant, TestRow};
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
+};
+use iced_x86::CpuidFeature::{self, AVX, AVX512F};
+
+/// A loop over code that moves data to and from so many pages, to whose first byte R14 points.
+pub(crate) fn loop_in_pages(body: Vec<u8>, steps: usize, pages: u64) -> StepLoop {
+    let area = MemoryArea {
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
+        ..MemoryArea::new(pages * PAGE_BYTES, AreaFill::Bytes(vec![1]))
+    };
+    StepLoop { memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() }, ..straight_loop(body, steps) }
+}
+
+/// General registers that programs without chains may change: neither pointers nor the place in a loop.
+const GENERAL_REGISTERS: [&str; 11] = ["rax", "rcx", "rdx", "rbx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12"];
+/// Vector registers that all encodings have.
+const VECTOR_REGISTERS: usize = 16;
+
+/// A load of 8, 16, 32 or 64 bytes from an address into a register of this number, modulo those that there are.
+pub(crate) fn load_text(width: usize, register: usize, address: &str) -> String {
+    let (name, _) = move_mnemonics(width);
+    format!("{name} {}, [{address}]", register_name(width, register))
+}
+
+/// A store.
+pub(crate) fn store_text(width: usize, register: usize, address: &str) -> String {
+    let (name, _) = move_mnemonics(width);
+    format!("{name} [{address}], {}", register_name(width, register))
+}
+
+/// A store that goes past the caches.
+pub(crate) fn nontemporal_store_text(width: usize, register: usize, address: &str) -> String {
+    let (_, name) = move_mnemonics(width);
+    format!("{name} [{address}], {}", register_name(width, register))
+}
+
+/// A row of programs that move so many bytes at once, where the CPU has registers of that width.
+pub(crate) const fn width_row(name: &'static str, width: usize, ways: &'static [ProgramVariant]) -> TestRow {
+    TestRow::new(name, width, 1.0, ways).requiring(features_of_width(width))
+}
+
+/// The features that registers of this width need.
+const fn features_of_width(width: usize) -> &'static [CpuidFeature] {
+    match width {
+        32 => &[AVX],
+        64 => &[AVX512F],
+        _ => &[],
+    }
+}
+
+/// The instruction, and the one that goes past the caches.
+fn move_mnemonics(width: usize) -> (&'static str, &'static str) {
+    match width {
+        8 => ("mov", "movnti"),
+        16 => ("movups", "movntps"),
+        _ => ("vmovups", "vmovntps"),
+    }
+}
+
+fn register_name(width: usize, register: usize) -> String {
+    let number = register % VECTOR_REGISTERS;
+    match width {
+        8 => GENERAL_REGISTERS[register % GENERAL_REGISTERS.len()].to_string(),
+        16 => format!("xmm{number}"),
+        32 => format!("ymm{number}"),
+        64 => format!("zmm{number}"),
+        _ => unreachable!("no test moves {width} bytes"),
+    }
+}

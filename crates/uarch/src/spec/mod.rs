@@ -1,0 +1,139 @@
+//! A test of the core as data: what it asks, the programs, and what its number means.
+
+pub(super) mod batches;
+pub(super) mod chain;
+pub(super) mod cost_map;
+pub(super) mod data_moves;
+pub(super) mod exchange;
+mod filler;
+pub(super) mod mixture;
+pub(super) mod program_family;
+pub(super) mod queues;
+pub(super) mod rate;
+pub(super) mod sharing;
+pub(super) mod sized_instructions;
+pub(super) mod text_loop;
+
+use batches::BatchesSpec;
+use cost_map::CostMapSpec;
+use exchange::ExchangesSpec;
+pub(crate) use filler::{FillerSpec, OverlapSpec};
+use iced_x86::CpuidFeature;
+use mixture::MixtureSpec;
+use program_family::LevelsSpec;
+use queues::QueuesSpec;
+use rate::{ContrastSpec, ProgramVariant, RatesSpec, TestRow};
+use serde::Serialize;
+use sharing::SharingSpec;
+
+/// A test of one structure.
+#[derive(Debug)]
+pub(crate) struct TestSpec {
+    /// Its name, and the key of its record.
+    pub name: &'static str,
+    /// What it asks, in a few words.
+    pub about: &'static str,
+    /// What the number counts.
+    pub definition: &'static str,
+    /// Where the experiment was described.
+    pub source: &'static str,
+    /// The part of the core that it is about.
+    pub part: TestedPart,
+    /// What is measured, and looked for.
+    pub experiment: Experiment,
+}
+
+/// Parts of a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TestedPart {
+    /// What fetches, predicts and decodes.
+    FrontEnd,
+    /// What holds instructions until they retire.
+    Window,
+    /// Renaming, and what executes.
+    Execution,
+    /// Caches and translation.
+    Memory,
+    /// What is told of them, and what other work takes.
+    Environment,
+}
+
+/// What a test looks for.
+#[derive(Debug)]
+pub(crate) enum Experiment {
+    /// The number of fillers at which two chains no longer overlap.
+    Overlap(OverlapSpec),
+    /// The counts at which a step begins to take longer, and what it takes between them.
+    Levels(LevelsSpec),
+    /// What events cost.
+    Contrast(ContrastSpec),
+    /// What the numbers of other tests, which these names are of, and all readings tell of the machine.
+    Environment {
+        /// The tests.
+        reads: &'static [&'static str],
+    },
+    /// How many of something the core does in each cycle, or how many cycles one takes.
+    Rates(RatesSpec),
+    /// How much longer work takes beside the same work on another CPU.
+    Sharing(SharingSpec),
+    /// How long a line takes from one CPU to another.
+    Exchanges(ExchangesSpec),
+    /// What a program costs at each place.
+    CostMap(CostMapSpec),
+    /// Which instructions slow each other down.
+    Mixture(MixtureSpec),
+    /// How many events are on their way at once.
+    Batches(BatchesSpec),
+    /// Which classes of instructions wait in the same queue.
+    Queues(QueuesSpec),
+}
+
+impl TestSpec {
+    /// The tests whose results it needs.
+    pub(crate) fn required_tests(&self) -> Vec<&'static str> {
+        match &self.experiment {
+            Experiment::Environment { reads } => reads.to_vec(),
+            Experiment::Rates(rates) => {
+                let bounds = rates.rows.iter().filter_map(|row| row.bounding_test);
+                rates.required_entries.iter().map(|(test, _)| *test).chain(bounds).collect()
+            }
+            Experiment::Sharing(sharing) => sharing.structures.to_vec(),
+            Experiment::Levels(walks) => walks.also_occupies.iter().map(|(test, _)| *test).collect(),
+            Experiment::Batches(batches) => batches.also_occupies.iter().map(|(test, _)| *test).collect(),
+            Experiment::Queues(queues) => queues.classes.iter().map(|class| class.size_test).collect(),
+            _ => self.fillers().iter().flat_map(FillerSpec::occupied_structures).collect(),
+        }
+    }
+
+    /// Its fillers, where it has some.
+    pub(crate) fn fillers(&self) -> &'static [FillerSpec] {
+        match &self.experiment {
+            Experiment::Overlap(window) => window.fillers,
+            _ => &[],
+        }
+    }
+
+    /// Its rows, where it has some.
+    pub(crate) fn rows(&self) -> &'static [TestRow] {
+        match &self.experiment {
+            Experiment::Rates(rates) => rates.rows,
+            Experiment::Contrast(contrast) => contrast.rows,
+            _ => &[],
+        }
+    }
+
+    /// The features that some of its programs need, and those with which some are left out.
+    pub(crate) fn used_features(&self) -> impl Iterator<Item = CpuidFeature> {
+        let rows = self.rows();
+        let ways = rows.iter().flat_map(|row| row.variants);
+        let asked = |way: &'static ProgramVariant| way.required_features.iter().copied().chain(way.excluded_feature);
+        let of_rows = rows.iter().flat_map(|row| row.required_features).copied().chain(ways.flat_map(asked));
+        let courses = match &self.experiment {
+            Experiment::CostMap(map) => map.rows,
+            _ => &[],
+        };
+        let of_courses = courses.iter().flat_map(|course| course.required_features).copied();
+        self.fillers().iter().flat_map(|filler| filler.required_features).copied().chain(of_rows).chain(of_courses)
+    }
+}

@@ -1,0 +1,103 @@
+//! Instructions of a given length that wait for nothing.
+
+use super::program_family::{StepLoop, straight_loop};
+
+/// The segment prefix of CS, which does nothing in 64-bit mode.
+const CS_PREFIX: u8 = 0x2e;
+/// Registers of three bits that programs without memory may change: all but RSP and RBP.
+const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
+
+const RBP: u8 = 5;
+
+/// The recommended no-operations by length (Intel SDM vol. 2, NOP).
+const NOPS: [&[u8]; 9] = [
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0f, 0x1f, 0x00],
+    &[0x0f, 0x1f, 0x40, 0],
+    &[0x0f, 0x1f, 0x44, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x44, 0, 0],
+    &[0x0f, 0x1f, 0x80, 0, 0, 0, 0],
+    &[0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+    &[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0],
+];
+
+/// A no-operation of 1 to 15 bytes.
+pub(crate) fn nop_of_length(length: usize) -> Vec<u8> {
+    pad_with_prefixes(NOPS[length.min(NOPS.len()) - 1], length)
+}
+
+/// xor r32, r32 of one register, of 2 to 15 bytes. Cores know its result without executing it.
+pub(crate) fn zeroing_of_length(length: usize, place: usize) -> Vec<u8> {
+    let register = register_number(place);
+    pad_with_prefixes(&[0x31, 0xc0 | register << 3 | register], length)
+}
+
+/// mov r32, imm32, of 5 to 15 bytes.
+pub(crate) fn mov_imm_of_length(length: usize, place: usize) -> Vec<u8> {
+    pad_with_prefixes(&[0xb8 | register_number(place), 0, 0, 0, 0], length)
+}
+
+/// mov r32, ebp of one register, of 2 to 15 bytes.
+pub(crate) fn mov_reg_of_length(length: usize, place: usize) -> Vec<u8> {
+    pad_with_prefixes(&[0x89, 0xc0 | RBP << 3 | register_number(place)], length)
+}
+
+/// Bytes of an instruction of the loops below: so many that no part of a cache of decoded instructions has too many of them.
+const LOOP_INSTRUCTION_BYTES: usize = 5;
+
+/// A loop of this number of no-operations.
+pub(crate) fn nop_loop(number: usize) -> StepLoop {
+    straight_loop(nop_of_length(LOOP_INSTRUCTION_BYTES).repeat(number), number)
+}
+
+/// A loop of this number of instructions that make a register zero.
+pub(crate) fn zeroing_loop(number: usize) -> StepLoop {
+    straight_loop((0..number).flat_map(|place| zeroing_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
+}
+
+/// A loop of this number of moves of constants.
+pub(crate) fn mov_imm_loop(number: usize) -> StepLoop {
+    straight_loop((0..number).flat_map(|place| mov_imm_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
+}
+
+/// A loop of this number of copies of a register that none of them writes. Some cores do them without executing them.
+pub(crate) fn mov_reg_loop(number: usize) -> StepLoop {
+    straight_loop((0..number).flat_map(|place| mov_reg_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
+}
+
+fn register_number(place: usize) -> u8 {
+    REGISTERS[place % REGISTERS.len()]
+}
+
+/// The instruction behind as many prefixes as make it so long.
+pub(crate) fn pad_with_prefixes(instruction: &[u8], length: usize) -> Vec<u8> {
+    [&vec![CS_PREFIX; length - instruction.len()], instruction].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+    fn decoded(code: &[u8]) -> (usize, Mnemonic) {
+        let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
+        (instruction.len(), instruction.mnemonic())
+    }
+
+    #[test]
+    fn each_is_one_instruction_of_its_length() {
+        for length in 1..=15 {
+            assert_eq!(decoded(&nop_of_length(length)), (length, Mnemonic::Nop));
+            for place in 0..8 {
+                if length >= 2 {
+                    assert_eq!(decoded(&zeroing_of_length(length, place)), (length, Mnemonic::Xor));
+                    assert_eq!(decoded(&mov_reg_of_length(length, place)), (length, Mnemonic::Mov));
+                }
+                if length >= 5 {
+                    assert_eq!(decoded(&mov_imm_of_length(length, place)), (length, Mnemonic::Mov));
+                }
+            }
+        }
+    }
+}
