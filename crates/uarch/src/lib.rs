@@ -40,6 +40,8 @@ mod overlap;
 mod overlap_test;
 mod partition;
 mod plateau;
+#[cfg(test)]
+mod program_dump;
 mod queues;
 mod rate_bound;
 mod rates;
