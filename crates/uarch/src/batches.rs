@@ -6,9 +6,7 @@
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{UarchRecord, WalkRecord};
-use super::spec::TestSpec;
-use super::spec::batches::BatchesSpec;
-use super::spec::program_family::ProgramFamily;
+use super::spec::{BatchesSpec, ProgramFamily, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
@@ -285,12 +283,11 @@ mod tests {
         assert!(found(|n| if (11..20).contains(&n) { 200.0 } else { 100.0 }).is_err());
     }
 
-    const NOTHING: ProgramFamily =
-        ProgramFamily { name: "nothing", program: |_| panic!("it is simulated"), control: None };
+    const NOTHING: ProgramFamily = ProgramFamily::new("nothing", |_| panic!("it is simulated"));
     const PLANTED: BatchesSpec = BatchesSpec {
         programs: &[],
         single_event: NOTHING,
-        witness: super::super::spec::program_family::WitnessProgram { family: NOTHING, occupied: 4 },
+        witness: super::super::spec::WitnessProgram { family: NOTHING, occupied: 4 },
         uncounted_events: 1,
         last_event_slack: 0.35,
         counts: &[],

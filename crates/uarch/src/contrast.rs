@@ -2,14 +2,13 @@
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::UarchRecord;
-use super::spec::TestSpec;
-use super::spec::program_family::ProgramFamily;
-use super::spec::rate::{ContrastSpec, TestRow};
+use super::spec::{ContrastSpec, ProgramFamily, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, value_range};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
+use std::fmt::Display;
 
 /// Measures the programs of each event that are for a CPU with these features, and judges.
 pub(super) fn run_contrast(
@@ -26,8 +25,8 @@ pub(super) fn run_contrast(
             }
             points => {
                 let events = walks.iter().zip(points?);
-                let found: Vec<(&str, Interval)> = events
-                    .filter_map(|(walk, point)| Some((walk.name, event_cost(&point?, row.amount_per_step))))
+                let found: Vec<(String, Interval)> = events
+                    .filter_map(|(walk, point)| Some((walk.label(), event_cost(&point?, row.amount_per_step))))
                     .collect();
                 judge_event(&found, walks.len(), contrast, row)
             }
@@ -44,12 +43,17 @@ fn event_cost(point: &CostPoint, each: f64) -> Interval {
 
 /// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
 /// Those that do not show an event do not count where the row's may be hidden and two others do.
-fn judge_event(all: &[(&str, Interval)], programs: usize, contrast: &ContrastSpec, row: &TestRow) -> TestVerdict {
+fn judge_event<N: Display>(
+    all: &[(N, Interval)],
+    programs: usize,
+    contrast: &ContrastSpec,
+    row: &TestRow,
+) -> TestVerdict {
     let TestRow { may_be_hidden: hidden, varies_by_place: varies, .. } = *row;
     let why = all.iter().map(|(name, cost)| format!("{name} {:.2}", cost.value)).collect::<Vec<_>>().join(", ");
     // Where not every program has to show it, noise must not.
     let sure = |cost: &Interval| !hidden || cost.low > 0.0;
-    let shows = |(_, cost): &&(&str, Interval)| cost.value >= contrast.tolerance && sure(cost);
+    let shows = |(_, cost): &&(N, Interval)| cost.value >= contrast.tolerance && sure(cost);
     let reversed = all.iter().any(|(_, cost)| cost.value <= -contrast.tolerance);
     let few = !hidden || reversed || all.iter().filter(shows).count() < 2;
     let found: Vec<_> = all.iter().filter(|one| few || shows(one)).collect();
@@ -88,8 +92,7 @@ fn judge_event(all: &[(&str, Interval)], programs: usize, contrast: &ContrastSpe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Experiment;
-    use crate::spec::program_family::StepLoop;
+    use crate::spec::{Experiment, StepLoop};
     use crate::test_list::TESTS;
     use cyclescope_core::error::Unavailable;
 
@@ -127,9 +130,9 @@ mod tests {
     fn every_event_has_a_control() {
         for test in TESTS.iter().filter(|test| matches!(test.experiment, Experiment::Contrast(_))) {
             for (row, way) in test.rows().iter().flat_map(|row| row.variants.iter().map(move |way| (row, way))) {
-                let event = (way.family.program)(row.n);
-                let control = way.family.control.expect("an event is a difference")(row.n);
-                let name = format!("{}, {}", row.record_key(test.name), way.family.name);
+                let event = way.family.program(row.n);
+                let control = way.family.control(row.n).expect("an event is a difference");
+                let name = format!("{}, {}", row.record_key(test.name), way.family.label());
                 let all = |steps: &StepLoop| {
                     let memory = format!("{:?}", steps.memory);
                     [steps.init.clone(), steps.body.clone(), memory.into_bytes()].concat()
@@ -160,7 +163,7 @@ mod tests {
         let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
         let told = |costs: &[f64], hidden| {
             let found: Vec<_> = costs.iter().map(|&value| ("", Interval { value, low: value, high: value })).collect();
-            let row = TestRow { may_be_hidden: hidden, ..TestRow::new("", 1, 1.0, &[]) };
+            let row = TestRow { may_be_hidden: hidden, ..TestRow::new("", &[]) };
             let verdict = judge_event(&found, costs.len(), &contrast, &row);
             (verdict.kind, verdict.size.map(|size| size.value))
         };
@@ -183,7 +186,7 @@ mod tests {
             let verdict = judge_event(&found, 2, &contrast, &row);
             (verdict.kind, verdict.size.map(|size| [size.low, size.high]))
         };
-        let row = || TestRow::new("", 1, 1.0, &[]);
+        let row = || TestRow::new("", &[]);
         let apart = [[1.4, 1.5, 19.0], [24.0, 25.0, 31.0]];
         assert_eq!(told(apart, row().varying_by_place()), (VerdictKind::Found, Some([1.4, 31.0])));
         assert_eq!(told(apart, row()), (VerdictKind::Unclear, None));
@@ -209,7 +212,7 @@ mod tests {
     #[test]
     fn noise_and_a_program_that_was_not_measured_show_no_event() {
         let contrast = ContrastSpec { rows: &[], tolerance: 1.0, tolerance_share: 0.1 };
-        let row = TestRow { may_be_hidden: true, ..TestRow::new("", 1, 1.0, &[]) };
+        let row = TestRow { may_be_hidden: true, ..TestRow::new("", &[]) };
         let told = |lows: [f64; 3], programs| {
             let found = lows.map(|low| ("", Interval { value: 4.0, low, high: 5.0 }));
             judge_event(&found, programs, &contrast, &row).kind

@@ -1,7 +1,6 @@
 //! What each program differs in from the one that is subtracted, its control: in what its test says, and in nothing else.
 
-use super::spec::program_family::{ProgramFamily, StepLoop};
-use super::spec::{Experiment, TestSpec};
+use super::spec::{Experiment, ProgramFamily, StepLoop, TestSpec};
 use super::test_list::TESTS;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 
@@ -73,7 +72,7 @@ fn walks(test: &'static TestSpec) -> Vec<(String, &'static ProgramFamily, usize)
             walks.programs.iter().map(|walk| (key(""), walk, count)).chain(others).collect()
         }
         Experiment::CostMap(map) => {
-            let ways = |row: &'static super::spec::cost_map::MapRow| {
+            let ways = |row: &'static super::spec::MapRow| {
                 row.programs.iter().map(move |walk| (format!("{}.{}", test.name, row.name), walk, 0))
             };
             map.rows.iter().flat_map(ways).collect()
@@ -156,7 +155,7 @@ fn a_program_differs_from_its_control_in_what_its_test_says_alone() {
         all.max_by_key(|(begin, _)| begin.len()).map(|(_, differs)| *differs)
     };
     for (key, walk, n) in TESTS.iter().flat_map(|test| walks(test)) {
-        let found = walk.control.map(|without| differs(&(walk.program)(n), &without(n)));
+        let found = walk.control(n).map(|control| differs(&walk.program(n), &control));
         assert_eq!(found, said(&key), "{key}, {}", walk.name);
     }
 }
@@ -169,8 +168,8 @@ fn what_a_program_changes_of_the_core_is_as_before_behind_it() {
     };
     let mut modes = 0;
     for (key, walk, n) in TESTS.iter().flat_map(|test| walks(test)) {
-        let own = (walk.program)(n);
-        let control = walk.control.map(|without| without(n));
+        let own = walk.program(n);
+        let control = walk.control(n);
         for steps in std::iter::once(&own).chain(&control) {
             let mode = has(&steps.init, Mnemonic::Ldmxcsr);
             assert_eq!(mode, has(&steps.following, Mnemonic::Ldmxcsr), "{key}, {}", walk.name);

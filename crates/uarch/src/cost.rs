@@ -6,9 +6,7 @@
 
 use super::cost_spread::CostSpread;
 use super::overlap::MeasuredCore;
-use super::spec::data_moves::loop_in_pages;
-use super::spec::mixture::{ClassCount, MixOrder, mixture_text};
-use super::spec::program_family::{ProgramFamily, StepLoop, assemble};
+use super::spec::{ClassCount, MixOrder, ProgramFamily, StepLoop, assemble, loop_in_pages, mixture_text};
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
@@ -100,9 +98,9 @@ fn summarize_layouts(n: usize, mut layouts: Vec<f64>) -> Option<CostPoint> {
 
 impl MeasureCosts for MeasuredCore<'_> {
     fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let mut all = self.measure_layout_costs(&(walk.program)(n))?;
-        if let Some(without) = walk.control {
-            let mut others = self.measure_layout_costs(&without(n))?;
+        let mut all = self.measure_layout_costs(&walk.program(n))?;
+        if let Some(control) = walk.control(n) {
+            let mut others = self.measure_layout_costs(&control)?;
             if others.is_empty() {
                 return Ok(None);
             }
@@ -113,7 +111,7 @@ impl MeasureCosts for MeasuredCore<'_> {
     }
 
     fn measure_spread(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostSpread>, RunError> {
-        let steps = (walk.program)(n);
+        let steps = walk.program(n);
         let mut all = Vec::new();
         for layout in self.run_rounds(&steps)? {
             let Some(reading) = layout.read() else { continue };
@@ -196,7 +194,7 @@ impl StepLoop {
 mod tests {
     use super::*;
     use crate::conditions::RunConditions;
-    use crate::spec::program_family::{LINE, straight_loop};
+    use crate::spec::{LINE, ProgramSource, straight_loop};
     use cyclescope_core::machine::Machine;
     use cyclescope_core::random::Random;
     use cyclescope_core::unit::Hertz;
@@ -232,13 +230,14 @@ mod tests {
             retries: Retries::NONE,
             conditions: &mut conditions,
         };
-        let walk = ProgramFamily { name: "planted", program: dear, control: None };
+        let walk = ProgramFamily::new("planted", dear);
         let spread = core.measure_spread(&walk, 9).unwrap().unwrap().to_record(9, Some(Hertz(1e9)));
         let middle = serde_json::to_value(&spread.quantiles[2]).unwrap();
         assert!((middle["core_cycles"].as_f64().unwrap() - 16.0).abs() < 0.05, "{middle}");
         assert!(spread.rounds > 40 && spread.time.value > Some(1.0), "{spread:?}");
         for (without, expected) in [(None, 16.0), (Some(cheap as fn(usize) -> StepLoop), 11.0)] {
-            let walk = ProgramFamily { name: "planted", program: dear, control: without };
+            let walk =
+                ProgramFamily { control: without.map(ProgramSource::Generated), ..ProgramFamily::new("planted", dear) };
             let point = core.measure_cost(&walk, 9).unwrap().unwrap();
             assert!((point.cost - expected).abs() < 0.05 && point.n == 9, "{point:?}, not {expected}");
         }
@@ -291,7 +290,7 @@ mod tests {
                 retries: Retries::NONE,
                 conditions: &mut conditions,
             };
-            let walk = ProgramFamily { name: "planted", program: dear, control: Some(cheap) };
+            let walk = ProgramFamily::new("planted", dear).less(cheap);
             assert_eq!(core.measure_cost(&walk, 9).unwrap().is_some(), costs, "{disturbed:02x?}");
         }
     }
@@ -340,8 +339,7 @@ mod tests {
             retries: Retries::NONE,
             conditions: &mut conditions,
         };
-        core.measure_cost(&ProgramFamily { name: "planted", program: dear, control: None }, 9)
-            .expect("all is simulated");
+        core.measure_cost(&ProgramFamily::new("planted", dear), 9).expect("all is simulated");
         assert_eq!(machine.1.into_iter().collect::<Vec<_>>(), [0]);
     }
 }

@@ -2,9 +2,7 @@
 
 use super::cost::MeasureCosts;
 use super::record::{PlaceRecord, UarchRecord};
-use super::spec::TestSpec;
-use super::spec::cost_map::{CostMapSpec, MapRow};
-use super::spec::program_family::ProgramFamily;
+use super::spec::{CostMapSpec, MapRow, ProgramFamily, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
@@ -142,7 +140,7 @@ fn list_places(mut places: Vec<isize>, step: isize) -> String {
 mod tests {
     use super::*;
     use crate::cost::CostPoint;
-    use crate::spec::program_family::{StepLoop, straight_loop};
+    use crate::spec::{StepLoop, straight_loop};
 
     const MAP: CostMapSpec = CostMapSpec { rows: &[], tolerance: 0.3, tolerance_share: 0.06 };
 
@@ -195,10 +193,7 @@ mod tests {
         fn nothing(_: usize) -> StepLoop {
             straight_loop(Vec::new(), 1)
         }
-        static WALKS: [ProgramFamily; 2] = [
-            ProgramFamily { name: "one", program: nothing, control: None },
-            ProgramFamily { name: "another", program: nothing, control: None },
-        ];
+        static WALKS: [ProgramFamily; 2] = [ProgramFamily::new("one", nothing), ProgramFamily::new("another", nothing)];
         let mut core = Core(0);
         let costs: Vec<Option<f64>> =
             (0..4).map(|number| measure_agreed_cost(&mut core, &MAP, &WALKS, number).unwrap().0).collect();

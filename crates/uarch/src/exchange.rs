@@ -13,8 +13,7 @@
 use super::exchange_pairs::{ExchangePair, cluster_times, record_pairs};
 use super::record::UarchRecord;
 use super::reported_machine::CpuLocation;
-use super::spec::TestSpec;
-use super::spec::exchange::{ExchangeProgram, ExchangesSpec};
+use super::spec::{ExchangeProgram, ExchangesSpec, TestSpec};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::quantiles;
 use cyclescope_core::unit::Hertz;

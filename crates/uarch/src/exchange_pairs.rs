@@ -2,8 +2,7 @@
 
 use super::record::{PairRecord, UarchRecord};
 use super::reported_machine::CpuLocation;
-use super::spec::TestSpec;
-use super::spec::exchange::ExchangesSpec;
+use super::spec::{ExchangesSpec, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::statistics::{Interval, quantiles, quartiles};
 use cyclescope_core::unit::{Hertz, Unit};

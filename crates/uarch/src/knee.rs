@@ -6,7 +6,7 @@
 //! the knee is the steepest fall in that. A curve that does not fall by [`FALL_LEAST`] within some links has no knee.
 
 use super::overlap::OverlapReading;
-use super::spec::chain::CHAIN_LINKS;
+use super::spec::CHAIN_LINKS;
 use cyclescope_core::statistics::median;
 
 /// The least fall at a knee, in overlaps.

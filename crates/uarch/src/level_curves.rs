@@ -10,8 +10,7 @@ use super::plateau::{
     CurveLevel, LevelCriteria, LevelEnd, counts_to_refine, find_levels, reaches_next_level, still_rises,
 };
 use super::record::{UarchRecord, WalkRecord};
-use super::spec::program_family::{LevelsSpec, ProgramFamily, WitnessProgram};
-use super::spec::{TestSpec, TestedPart};
+use super::spec::{LevelsSpec, ProgramFamily, TestSpec, TestedPart, WitnessProgram};
 use super::verdict::{VerdictKind, WitnessResult};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;

@@ -5,8 +5,7 @@
 use super::numbering::{EndedLevel, LevelGroup, find_unshared_levels, is_agreed, levels_behind, number_levels};
 use super::plateau::{CurveLevel, LevelEnd};
 use super::record::UarchRecord;
-use super::spec::TestSpec;
-use super::spec::program_family::LevelsSpec;
+use super::spec::{LevelsSpec, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;

@@ -9,8 +9,7 @@
 
 use super::cost::{CostPoint, MeasureMixtures};
 use super::record::{DisplacedRecord, UarchRecord};
-use super::spec::TestSpec;
-use super::spec::mixture::{ClassCount, MixOrder, MixtureClass, MixtureSpec};
+use super::spec::{ClassCount, MixOrder, MixtureClass, MixtureSpec, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;

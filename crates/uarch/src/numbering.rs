@@ -1,7 +1,7 @@
 //! Which ends in the curves of walks are of one level, and which number the level has.
 
 use super::plateau::{CurveLevel, LevelEnd};
-use super::spec::program_family::LevelsSpec;
+use super::spec::LevelsSpec;
 
 /// The largest factor between the edges of an end, where what is counted fills sets by chance and where not. Where a rise is
 /// slower there is no end: costs that drift are of no structure.

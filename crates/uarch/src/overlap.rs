@@ -13,9 +13,7 @@
 //! no unit.
 
 use super::conditions::RunConditions;
-use super::spec::FillerSpec;
-use super::spec::chain::{CHAIN_LINKS, FirstChain, SECOND_CHAIN_LINK};
-use super::spec::program_family::assemble;
+use super::spec::{CHAIN_LINKS, FillerSpec, FirstChain, SECOND_CHAIN_LINK, assemble};
 use cyclescope_code::program::{Program, ProgramRecipe};
 use cyclescope_code::snippet::Snippet;
 use cyclescope_core::error::RunError;
@@ -188,7 +186,7 @@ fn append_fillers(into: &mut Vec<u8>, filler: &FillerSpec, number: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::chain::SQRTSD;
+    use crate::spec::SQRTSD;
     use crate::window::reorder_buffer::NOP;
     use iced_x86::{CpuidFeature, Decoder, DecoderOptions, InstructionInfoFactory, OpAccess, Register};
     use std::collections::HashSet;

@@ -5,8 +5,7 @@ use super::knee::{KneeEdges, NoKnee};
 use super::knee_search::{KneeCurve, MIN_COUNT, ProbedKnee, search_knee};
 use super::overlap::{MeasureOverlaps, OverlapProbe};
 use super::record::{FillerRecord, UarchRecord};
-use super::spec::chain::{FirstChain, SQRTSD};
-use super::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec};
+use super::spec::{Experiment, FillerSpec, FirstChain, OverlapSpec, SQRTSD, TestSpec};
 use super::verdict::{
     FillerKnee, FillerResult, StructureEnd, VerdictKind, WitnessResult, classify_fillers, find_agreeing_group,
     is_same_knee, judge_structure,

@@ -6,8 +6,7 @@
 use super::cost::BackgroundCpus;
 use super::overlap::MeasureOverlaps;
 use super::overlap_test::{OverlapTester, StructureEnds};
-use super::spec::Experiment;
-use super::spec::sharing::SharingSpec;
+use super::spec::{Experiment, SharingSpec};
 use super::test_list::TESTS;
 use super::test_runner::CpuResources;
 use super::verdict::{TestVerdict, VerdictKind};

@@ -1,7 +1,6 @@
 //! Writes everything that the tests run to the file that UARCH_DUMP names.
 
-use super::spec::program_family::{ProgramFamily, StepLoop};
-use super::spec::Experiment;
+use super::spec::{Experiment, ProgramFamily, StepLoop};
 use super::test_list::TESTS;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,15 +30,15 @@ fn steps_text(steps: &StepLoop) -> String {
 }
 
 fn label(family: &ProgramFamily) -> String {
-    family.name.to_string()
+    family.label()
 }
 
 fn program(family: &ProgramFamily, n: usize) -> StepLoop {
-    (family.program)(n)
+    family.program(n)
 }
 
 fn control(family: &ProgramFamily, n: usize) -> Option<StepLoop> {
-    family.control.map(|control| control(n))
+    family.control(n)
 }
 
 fn dump_family(out: &mut String, key: &str, family: &ProgramFamily, counts: &[usize]) {
@@ -60,7 +59,8 @@ fn dump_programs() {
     let out = &mut text;
     for test in TESTS {
         let name = test.name;
-        writeln!(out, "== {name}\n{:?}\n{:?}\n{:?}\n{:?}", test.about, test.definition, test.source, test.part).unwrap();
+        writeln!(out, "== {name}\n{:?}\n{:?}\n{:?}\n{:?}", test.about, test.definition, test.source, test.part)
+            .unwrap();
         match &test.experiment {
             Experiment::Levels(levels) => {
                 let [low, high] = levels.count_range;

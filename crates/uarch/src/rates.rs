@@ -7,15 +7,14 @@
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{RateRecord, UarchRecord};
-use super::spec::TestSpec;
-use super::spec::program_family::ProgramFamily;
-use super::spec::rate::{ProgramVariant, RatesSpec, TestRow};
+use super::spec::{ProgramFamily, ProgramVariant, RatesSpec, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 use iced_x86::CpuidFeature;
+use std::fmt::Display;
 
 /// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the test's share of them is less.
 const MIN_TOLERANCE: f64 = 0.05;
@@ -29,7 +28,7 @@ const WIDE_MOST: f64 = 0.3;
 const VARIES_MOST: f64 = 0.5;
 
 /// What a program came to: its name and its rate, or its cost.
-type MeasuredRate = (&'static str, Interval);
+type MeasuredRate<N = String> = (N, Interval);
 
 /// Measures each row's programs that are for a CPU with these features, in no more memory than that, and judges.
 pub(super) fn run_rates(
@@ -77,9 +76,9 @@ fn measure_row(
     // Noise is as large as a step where the cost is not surely one.
     let sure = |point: Option<CostPoint>| point.filter(|point| point.low > 0.0);
     let each = walks.iter().zip(points);
-    let mut points: Vec<_> = each.filter_map(|(walk, point)| Some((walk.name, sure(point)?))).collect();
+    let mut points: Vec<_> = each.filter_map(|(walk, point)| Some((walk.label(), sure(point)?))).collect();
     points.sort_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost));
-    Ok(Ok(points.iter().map(|(name, point)| (*name, rate_or_cost(point, row.amount_per_step, unit))).collect()))
+    Ok(Ok(points.into_iter().map(|(name, point)| (name, rate_or_cost(&point, row.amount_per_step, unit))).collect()))
 }
 
 /// The rate of steps that do so much each, or in core cycles what each part of them costs.
@@ -94,8 +93,8 @@ fn rate_or_cost(point: &CostPoint, each: f64, unit: Unit) -> Interval {
 
 /// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured; or, where that `varies`, what all
 /// of them and their layouts do.
-fn judge_rates(done: &[MeasuredRate], programs: usize, rates: &RatesSpec, varies: bool) -> TestVerdict {
-    let agree = |pair: &&[MeasuredRate]| {
+fn judge_rates<N: Display>(done: &[MeasuredRate<N>], programs: usize, rates: &RatesSpec, varies: bool) -> TestVerdict {
+    let agree = |pair: &&[MeasuredRate<N>]| {
         let [faster, slower] = [pair[0].1, pair[1].1];
         let most = faster.value.max(slower.value);
         let near = (faster.value - slower.value).abs() <= MIN_TOLERANCE.max(rates.tolerance_share * most);
@@ -128,15 +127,14 @@ fn judge_rates(done: &[MeasuredRate], programs: usize, rates: &RatesSpec, varies
     TestVerdict::new(VerdictKind::Unclear, why)
 }
 
-fn describe_rates(done: &[MeasuredRate]) -> String {
+fn describe_rates<N: Display>(done: &[MeasuredRate<N>]) -> String {
     done.iter().map(|(name, rate)| format!("{name} {:.2}", rate.value)).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::program_family::{StepLoop, straight_loop};
-    use crate::spec::{Experiment, TestedPart};
+    use crate::spec::{Experiment, StepLoop, TestedPart, straight_loop};
     use crate::test_list::TESTS;
     use iced_x86::{Decoder, DecoderOptions};
 
@@ -159,16 +157,10 @@ mod tests {
         may_be_hidden: false,
         varies_by_place: false,
     };
-    const PLANTED_RATES: RatesSpec = RatesSpec {
-        rows: &[ROW],
-        unit: Unit::BytesPerCycle,
-        bytes_per_n: 1,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    };
+    const PLANTED_RATES: RatesSpec = RatesSpec { bytes_per_n: 1, ..RatesSpec::new(Unit::BytesPerCycle, &[ROW]) };
     static PLANTED: TestSpec = TestSpec {
         name: "planted",
+        answers: &[],
         about: "",
         definition: "",
         source: "",
@@ -200,7 +192,7 @@ mod tests {
         assert!((low - 64.0 / (0.51 * 1.01)).abs() < 1e-9 && (high - 128.0 / 0.99).abs() < 1e-9);
         let told = ("planted.64_bytes", "two 128.00, three 125.49, one 106.67");
         assert_eq!((found.what.as_str(), found.why.as_str()), told);
-        assert_eq!(found.rates.iter().map(|rate| (rate.name, rate.n)).next(), Some(("two", 64)));
+        assert_eq!(found.rates.iter().map(|rate| (rate.name.as_str(), rate.n)).next(), Some(("two", 64)));
     }
 
     #[test]
@@ -222,7 +214,7 @@ mod tests {
     #[test]
     fn programs_agree_whose_layouts_differ_by_more_than_they() {
         let rate = |value, low, high| Interval { value, low, high };
-        let sizes = |done: &[MeasuredRate]| {
+        let sizes = |done: &[MeasuredRate<&str>]| {
             judge_rates(done, done.len(), &RatesSpec { tolerance_share: 0.1, ..PLANTED_RATES }, false).size
         };
         let found = sizes(&[("one", rate(6.0, 5.2, 6.3)), ("two", rate(5.3, 5.0, 5.6))]);
@@ -292,12 +284,12 @@ mod tests {
                 let numbers = [true, false].map(|has| row.runnable_variants(|_| has).count());
                 assert!(numbers[0] >= 2 && numbers[1] != 1, "{}.{}: {numbers:?}", test.name, row.name);
                 for way in row.variants {
-                    let steps = (way.family.program)(row.n);
+                    let steps = way.family.program(row.n);
                     assert!(
                         steps.steps_per_iteration > 0 && !steps.body.is_empty(),
                         "{} {}",
                         test.name,
-                        way.family.name
+                        way.family.label()
                     );
                 }
             }
@@ -321,16 +313,16 @@ mod tests {
         for test in TESTS {
             for row in test.rows() {
                 for way in row.variants {
-                    for program in std::iter::once(way.family.program).chain(way.family.control) {
-                        let name = format!("{}.{}, {}", test.name, row.name, way.family.name);
-                        check(&name, program(row.n), &[way.required_features, row.required_features].concat());
+                    for steps in std::iter::once(way.family.program(row.n)).chain(way.family.control(row.n)) {
+                        let name = format!("{}.{}, {}", test.name, row.name, way.family.label());
+                        check(&name, steps, &[way.required_features, row.required_features].concat());
                     }
                 }
             }
             let Experiment::CostMap(map) = &test.experiment else { continue };
             for row in map.rows {
                 for way in &row.programs {
-                    check(row.name, (way.program)(0), row.required_features);
+                    check(row.name, way.program(0), row.required_features);
                 }
             }
         }

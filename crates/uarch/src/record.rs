@@ -97,7 +97,7 @@ pub(super) struct WalkRecord {
 #[derive(Debug, Serialize)]
 pub(super) struct RateRecord {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// What it was made for: bytes of a load, of an instruction, of memory, or steps of an iteration.
     pub n: usize,
     /// Its rate.

@@ -1,7 +1,7 @@
 //! CPUs that exchange messages, each with an executor of its own, through a line that all of them have in common.
 
 use super::exchange::{ExchangeMessages, ExchangeRequest, ExchangeTicks};
-use super::spec::program_family::assemble;
+use super::spec::assemble;
 use cyclescope_code::clock::Clock;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
@@ -165,8 +165,7 @@ fn build_batch(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Experiment;
-    use crate::spec::exchange::ExchangeProgram;
+    use crate::spec::{ExchangeProgram, Experiment};
     use crate::test_list::TESTS;
     use cyclescope_core::machine::Machine;
     use cyclescope_exec::DEFAULT_OFFER;

@@ -8,9 +8,7 @@ use super::cost::{BackgroundCpus, MeasureCosts, measure_median_costs};
 use super::overlap::MeasureOverlaps;
 use super::partition::{AloneBaseline, judge_shared_core, measure_partitions};
 use super::record::UarchRecord;
-use super::spec::TestSpec;
-use super::spec::program_family::ProgramFamily;
-use super::spec::sharing::{SharedWork, SharingSpec};
+use super::spec::{ProgramFamily, SharedWork, SharingSpec, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
@@ -391,7 +389,7 @@ mod tests {
         let (_, asked) = named("false_sharing");
         let other = asked.load_memory.expect("memory of its own")();
         for walk in asked.rows.iter().flat_map(|row| &row.programs) {
-            let own = (walk.program)(0).memory;
+            let own = walk.program(0).memory;
             let [one, other] = [&own, &other].map(|memory| (memory.areas[0].frames, memory.areas[0].bytes));
             assert!(one == other && matches!(one.0, PhysicalFrames::Common(_)), "{one:?}");
         }

@@ -2,9 +2,7 @@
 
 use super::batches::run_batches;
 use super::cost::{CostPoint, MeasureCosts};
-use super::spec::batches::BatchesSpec;
-use super::spec::program_family::ProgramFamily;
-use super::spec::{Experiment, TestSpec};
+use super::spec::{BatchesSpec, Experiment, ProgramFamily, TestSpec};
 use super::test_list::TESTS;
 use super::verdict::VerdictKind;
 use cyclescope_core::error::{RunError, Unavailable};

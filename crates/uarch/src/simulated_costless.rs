@@ -3,8 +3,7 @@
 
 use super::contrast::run_contrast;
 use super::cost::{CostPoint, MeasureCosts};
-use super::spec::Experiment;
-use super::spec::program_family::{ProgramFamily, StepLoop};
+use super::spec::{Experiment, ProgramFamily, StepLoop};
 use super::test_list::TESTS;
 use super::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
@@ -42,8 +41,8 @@ impl CostlessCore {
 
 impl MeasureCosts for CostlessCore {
     fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError> {
-        let without = walk.control.map_or(0.0, |without| self.step(&without(n)));
-        let cost = self.step(&(walk.program)(n)) - without;
+        let without = walk.control(n).map_or(0.0, |control| self.step(&control));
+        let cost = self.step(&walk.program(n)) - without;
         Ok(Some(CostPoint { n, cost, low: cost, high: cost }))
     }
 }

@@ -3,8 +3,7 @@
 use super::cost::{CostPoint, MeasureCosts};
 use super::level_curves::run_levels;
 use super::record::UarchRecord;
-use super::spec::program_family::{LevelsSpec, ProgramFamily};
-use super::spec::{Experiment, TestSpec};
+use super::spec::{Experiment, LevelsSpec, ProgramFamily, TestSpec};
 use super::test_list::TESTS;
 use super::verdict::VerdictKind;
 use cyclescope_core::error::{RunError, Unavailable};

@@ -4,8 +4,7 @@
 use super::conditions::RunConditions;
 use super::cost::MeasureCosts;
 use super::overlap::{MeasureOverlaps, MeasuredCore, OVERLAP_SIBLING_POLICY, OverlapProbe, build_bodies};
-use super::spec::chain::SQRTSD;
-use super::spec::program_family::{ProgramFamily, StepLoop, straight_loop};
+use super::spec::{ProgramFamily, SQRTSD, StepLoop, straight_loop};
 use super::window::reorder_buffer::NOP;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
@@ -182,7 +181,7 @@ fn step(_: usize) -> StepLoop {
 
 #[test]
 fn layouts_beside_a_busy_sibling_make_no_step_dearer() {
-    let walk = ProgramFamily { name: "planted", program: step, control: None };
+    let walk = ProgramFamily::new("planted", step);
     let tally = tally([160.0, 240.0].map(|cost| vec![(STEP.to_vec(), cost)]), |core| {
         let point = core.measure_cost(&walk, 1).expect("all is simulated").expect("layouts are undisturbed");
         (point.high - 16.0).abs() < 0.1

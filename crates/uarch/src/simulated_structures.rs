@@ -6,10 +6,7 @@ use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
 use super::simulated_units::SimulatedUnits as Units;
 use super::simulated_window::SimulatedWindow as Window;
-use super::spec::mixture::{ClassCount, MixOrder};
-use super::spec::program_family::{LevelsSpec, ProgramFamily};
-use super::spec::rate::RatesSpec;
-use super::spec::{Experiment, TestSpec};
+use super::spec::{ClassCount, Experiment, LevelsSpec, MixOrder, ProgramFamily, RatesSpec, TestSpec};
 use super::test_list::TESTS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::{Random, mix_seeds};
@@ -36,7 +33,7 @@ pub(super) struct SimulatedStructures {
     /// Rates, or what steps cost, by the keys of their records.
     pub rates: BTreeMap<String, f64>,
     /// Programs that something slows down or that hide an event, by the same keys and their names, and the share that is left.
-    slow: BTreeMap<(String, &'static str), f64>,
+    slow: BTreeMap<(String, String), f64>,
     /// Core cycles at each place, by the keys of their rows.
     pub places: BTreeMap<String, Vec<f64>>,
     /// The test that runs.
@@ -63,13 +60,13 @@ impl SimulatedStructures {
                         // One program shows a part alone, by where its code is.
                         if row.varies_by_place {
                             slow.insert(
-                                (row.record_key(test.name), row.variants[0].family.name),
+                                (row.record_key(test.name), row.variants[0].family.label()),
                                 0.6 + 0.4 * random.uniform(),
                             );
                         }
                         for way in row.variants.iter().skip(2).filter(|_| row.may_be_hidden) {
                             let share = if random.happens(0.5) { 0.0 } else { 1.0 };
-                            slow.insert((row.record_key(test.name), way.family.name), share);
+                            slow.insert((row.record_key(test.name), way.family.label()), share);
                         }
                     }
                 }
@@ -78,7 +75,7 @@ impl SimulatedStructures {
                         let key = row.record_key(test.name);
                         rates.insert(key.clone(), row.amount_per_step * (0.5 + 5.5 * random.uniform()));
                         if row.varies_by_place {
-                            slow.insert((key, row.variants[0].family.name), 0.6 + 0.4 * random.uniform());
+                            slow.insert((key, row.variants[0].family.label()), 0.6 + 0.4 * random.uniform());
                             continue;
                         }
                         // Two programs at least do as much as the core can.
@@ -91,7 +88,7 @@ impl SimulatedStructures {
                                 2 if *alone => 1.1 + 0.25 * (place as f64 + 0.4 * random.uniform()),
                                 _ => 1.0,
                             };
-                            slow.insert((key.clone(), way.family.name), share);
+                            slow.insert((key.clone(), way.family.label()), share);
                         }
                     }
                 }
@@ -177,7 +174,7 @@ impl MeasureCosts for SimulatedStructures {
                 let row = rows.find(|row| row.n == n && row.variants.iter().any(|way| std::ptr::eq(&way.family, walk)));
                 let row = row.expect("it is a row's program");
                 let key = row.record_key(self.test.name);
-                let share = self.slow.get(&(key.clone(), walk.name)).copied().unwrap_or(1.0);
+                let share = self.slow.get(&(key.clone(), walk.label())).copied().unwrap_or(1.0);
                 match (&self.test.experiment, self.events.get(&key)) {
                     // What is not subtracted stays.
                     (_, Some(event)) if walk.control.is_none() => event * row.amount_per_step + CONTROL,

@@ -3,7 +3,8 @@
 use super::cost::{CostPoint, MeasureMixtures};
 use super::mixture::{fill_and_places, fill_cycles_for, others_in_room};
 use super::record::UarchRecord;
-use super::spec::mixture::{ClassCount, MixOrder, MixtureClass, MixtureSpec};
+use super::spec::{ClassCount, MixOrder, MixtureClass, MixtureSpec};
+use super::test_list::find_test;
 use super::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
@@ -155,7 +156,7 @@ const REAL: [(&str, u32, f64); 14] = [
 
 #[test]
 fn pairs_tell_of_groups_of_three_what_they_take() {
-    let test = &super::execution::mixed_throughput::TEST;
+    let test = find_test("mixed_throughput");
     let super::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
     let mut core = SimulatedUnits { classes: REAL.to_vec(), slots: 7.0, poor: 7, random: Random::new(3) };
     let records = super::mixture::run_mixture(&mut core, test, asked, &mut Random::new(5)).unwrap();
@@ -172,7 +173,7 @@ fn pairs_tell_of_groups_of_three_what_they_take() {
 /// Four units each, and places for six: beside a class that fills its own four there is room for half of what the other one could do.
 #[test]
 fn classes_with_units_of_their_own_slow_nobody_where_places_are_few() {
-    let test = &super::execution::mixed_throughput::TEST;
+    let test = find_test("mixed_throughput");
     let super::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
     let classes = REAL.map(|class| match class.0 {
         "alu" => (class.0, 0b1111, 1.0),

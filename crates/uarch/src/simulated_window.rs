@@ -1,8 +1,7 @@
 //! A simulated window with planted sizes.
 
 use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
-use super::spec::chain::CHAIN_LINKS;
-use super::spec::{FillerSpec, TestSpec};
+use super::spec::{CHAIN_LINKS, FillerSpec, TestSpec};
 use super::test_list::TESTS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;

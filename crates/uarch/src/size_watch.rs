@@ -122,9 +122,8 @@ mod tests {
     use super::*;
     use crate::overlap::{OverlapProbe, OverlapReading};
     use crate::overlap_test::{OverlapTester, StructureEnds};
-    use crate::spec::chain::SQRTSD;
-    use crate::spec::{Experiment, FillerSpec};
-    use crate::window::mask_registers;
+    use crate::spec::{Experiment, FillerSpec, SQRTSD};
+    use crate::test_list::find_test;
 
     const ALONE: BusyShare = BusyShare { share: 0.0, of_all: 0.0 };
 
@@ -146,11 +145,12 @@ mod tests {
 
     /// A size of 40, looked at where so much is spare.
     fn after(spare: &[usize]) -> UarchRecord {
-        let Experiment::Overlap(window) = &mask_registers::TEST.experiment else { panic!("it is a size") };
-        let fillers: Vec<&FillerSpec> = mask_registers::TEST.fillers().iter().collect();
+        let Experiment::Overlap(window) = &find_test("mask_registers").experiment else { panic!("it is a size") };
+        let fillers: Vec<&FillerSpec> = find_test("mask_registers").fillers().iter().collect();
         let mut core = Spare(40);
         let mut knees = StructureEnds::new();
-        let record = OverlapTester::new(&mut core, &mut knees).run(&mask_registers::TEST, window, &fillers).unwrap();
+        let record =
+            OverlapTester::new(&mut core, &mut knees).run(find_test("mask_registers"), window, &fillers).unwrap();
         assert_eq!((record.verdict, record.value.value), (VerdictKind::Found, Some(40.0)), "{}", record.why);
         let mut watch = SizeWatch::default();
         assert!(watch.take_sizes(vec![record]).is_empty());
@@ -195,7 +195,7 @@ mod tests {
         let ending = ProbedKnee {
             probe: OverlapProbe {
                 first_chain: SQRTSD,
-                filler: &mask_registers::TEST.fillers()[0],
+                filler: &find_test("mask_registers").fillers()[0],
                 lead_nops: 0,
                 occupied: None,
             },

@@ -1,134 +1,127 @@
 //! All tests.
 
-use super::environment;
-use super::execution::{
-    bypass_delay, copies_in_flight, dependency_breaking, eliminated_instructions, macro_fusion, mixed_throughput,
-    move_elimination, partial_registers, rename_rate, resource_sharing, slow_operands, special_numbers, stack_engine,
-    subnormals, subnormals_x87, taylor, upper_halves, wake_up,
-};
-use super::front_end::{
-    branch_rate, branch_targets, call_targets, code_tlb, conditional_targets, decode_double, decode_prefix,
-    decode_rate, direction_predictor, dispatch_rate, first_decode, indirect_history, indirect_targets,
-    instruction_cache, length_changing_prefix, long_constants, loop_buffer, loop_rate, misprediction, predictor_reach,
-    retire_rate, return_stack, uop_cache, uop_cache_ways,
-};
-use super::memory::{
-    bandwidth, cache_banks, cache_line, copy_methods, copy_rate, core_to_core, data_caches, data_caches_by_page,
-    data_caches_huge, data_tlb, daxpy, disambiguation, failed_forwarding, false_dependence, false_sharing,
-    forwarding_map, huge_pages, huge_tlb, l1d_ways, l2_ways, load_latency, load_rate, memory_renaming,
-    misses_in_flight, split_access, store_forwarding, store_rate, strided_load, walks_in_flight, write_combining,
-};
 use super::spec::TestSpec;
-use super::window::{
-    branches_in_flight, flags, integer_registers, integer_scheduler, load_scheduler, loads_in_flight,
-    loads_uncompleted, mask_registers, mmx_registers, reorder_buffer, shared_schedulers, stores_in_flight,
-    taken_branches, vector_registers, vector_scheduler, x87_registers,
+use super::{environment, execution, front_end, memory, window};
+
+/// The topics, in the order of the datasheet: a test is behind those whose results it needs.
+const TOPICS: &[&[TestSpec]] = &[
+    front_end::instruction_cache::TESTS,
+    front_end::branch_targets::TESTS,
+    front_end::conditional_targets::TESTS,
+    front_end::call_targets::TESTS,
+    front_end::indirect_targets::TESTS,
+    front_end::indirect_history::TESTS,
+    front_end::return_stack::TESTS,
+    front_end::direction_predictor::TESTS,
+    front_end::predictor_reach::TESTS,
+    front_end::misprediction::TESTS,
+    front_end::uop_cache::TESTS,
+    front_end::uop_cache_ways::TESTS,
+    front_end::long_constants::TESTS,
+    front_end::code_tlb::TESTS,
+    front_end::decode_rate::TESTS,
+    front_end::decode_double::TESTS,
+    front_end::length_changing_prefix::TESTS,
+    front_end::decode_prefix::TESTS,
+    front_end::first_decode::TESTS,
+    front_end::loop_rate::TESTS,
+    front_end::loop_buffer::TESTS,
+    front_end::dispatch_rate::TESTS,
+    front_end::branch_rate::TESTS,
+    window::reorder_buffer::TESTS,
+    front_end::retire_rate::TESTS,
+    window::integer_registers::TESTS,
+    window::flags::TESTS,
+    window::vector_registers::TESTS,
+    window::mask_registers::TESTS,
+    window::mmx_registers::TESTS,
+    window::x87_registers::TESTS,
+    window::loads_in_flight::TESTS,
+    window::stores_in_flight::TESTS,
+    window::integer_scheduler::TESTS,
+    window::load_scheduler::TESTS,
+    window::loads_uncompleted::TESTS,
+    window::vector_scheduler::TESTS,
+    window::shared_schedulers::TESTS,
+    window::branches_in_flight::TESTS,
+    window::taken_branches::TESTS,
+    execution::rename_rate::TESTS,
+    execution::eliminated_instructions::TESTS,
+    execution::move_elimination::TESTS,
+    execution::copies_in_flight::TESTS,
+    execution::dependency_breaking::TESTS,
+    execution::partial_registers::TESTS,
+    execution::stack_engine::TESTS,
+    execution::macro_fusion::TESTS,
+    execution::bypass_delay::TESTS,
+    execution::mixed_throughput::TESTS,
+    execution::slow_numbers::TESTS,
+    execution::upper_halves::TESTS,
+    execution::wake_up::TESTS,
+    execution::taylor::TESTS,
+    memory::data_caches::TESTS,
+    memory::data_caches_by_page::TESTS,
+    memory::data_caches_huge::TESTS,
+    memory::l1d_ways::TESTS,
+    memory::l2_ways::TESTS,
+    memory::cache_line::TESTS,
+    memory::data_tlb::TESTS,
+    memory::huge_tlb::TESTS,
+    memory::huge_pages::TESTS,
+    memory::strided_load::TESTS,
+    memory::write_combining::TESTS,
+    memory::misses_in_flight::TESTS,
+    memory::walks_in_flight::TESTS,
+    memory::load_latency::TESTS,
+    memory::load_rate::TESTS,
+    memory::cache_banks::TESTS,
+    memory::store_rate::TESTS,
+    memory::copy_rate::TESTS,
+    memory::store_forwarding::TESTS,
+    memory::failed_forwarding::TESTS,
+    memory::forwarding_map::TESTS,
+    memory::memory_renaming::TESTS,
+    memory::false_dependence::TESTS,
+    memory::disambiguation::TESTS,
+    memory::split_access::TESTS,
+    memory::daxpy::TESTS,
+    memory::bandwidth::TESTS,
+    memory::copy_methods::TESTS,
+    execution::resource_sharing::TESTS,
+    memory::core_to_core::TESTS,
+    memory::false_sharing::TESTS,
+    environment::TESTS,
+];
+
+const COUNT: usize = {
+    let (mut count, mut topic) = (0, 0);
+    while topic < TOPICS.len() {
+        count += TOPICS[topic].len();
+        topic += 1;
+    }
+    count
 };
 
-/// The tests, in the order of the datasheet. One that others name comes before them.
-pub(super) const TESTS: &[&TestSpec] = &[
-    &instruction_cache::TEST,
-    &branch_targets::TEST,
-    &branch_targets::EACH_32_BYTES,
-    &conditional_targets::TEST,
-    &conditional_targets::EACH_32_BYTES,
-    &call_targets::TEST,
-    &indirect_targets::TEST,
-    &indirect_history::TEST,
-    &return_stack::TEST,
-    &direction_predictor::TEST,
-    &predictor_reach::TEST,
-    &misprediction::TEST,
-    &misprediction::DECODED,
-    &uop_cache::TEST,
-    &uop_cache_ways::TEST,
-    &long_constants::TEST,
-    &code_tlb::TEST,
-    &decode_rate::TEST,
-    &decode_double::TEST,
-    &length_changing_prefix::TEST,
-    &decode_prefix::TEST,
-    &first_decode::TEST,
-    &loop_rate::TEST,
-    &loop_buffer::TEST,
-    &dispatch_rate::TEST,
-    &branch_rate::TEST,
-    &reorder_buffer::TEST,
-    &retire_rate::TEST,
-    &integer_registers::TEST,
-    &flags::TEST,
-    &vector_registers::XMM,
-    &vector_registers::YMM,
-    &vector_registers::ZMM,
-    &mask_registers::TEST,
-    &mmx_registers::TEST,
-    &x87_registers::TEST,
-    &loads_in_flight::TEST,
-    &stores_in_flight::TEST,
-    &stores_in_flight::YMM,
-    &stores_in_flight::ZMM,
-    &integer_scheduler::TEST,
-    &load_scheduler::TEST,
-    &loads_uncompleted::TEST,
-    &vector_scheduler::TEST,
-    &shared_schedulers::TEST,
-    &branches_in_flight::TEST,
-    &taken_branches::TEST,
-    &rename_rate::TEST,
-    &eliminated_instructions::TEST,
-    &move_elimination::TEST,
-    &copies_in_flight::TEST,
-    &dependency_breaking::TEST,
-    &partial_registers::TEST,
-    &stack_engine::TEST,
-    &macro_fusion::TEST,
-    &bypass_delay::TEST,
-    &mixed_throughput::TEST,
-    &subnormals::TEST,
-    &subnormals_x87::TEST,
-    &special_numbers::TEST,
-    &slow_operands::TEST,
-    &upper_halves::TEST,
-    &wake_up::TEST,
-    &taylor::TEST,
-    &data_caches::TEST,
-    &data_caches_by_page::TEST,
-    &data_caches_huge::TEST,
-    &l1d_ways::TEST,
-    &l2_ways::TEST,
-    &cache_line::TEST,
-    &data_tlb::TEST,
-    &huge_tlb::TEST,
-    &huge_pages::TEST,
-    &strided_load::TEST,
-    &write_combining::TEST,
-    &misses_in_flight::TEST,
-    &walks_in_flight::TEST,
-    &load_latency::TEST,
-    &load_rate::TEST,
-    &cache_banks::TEST,
-    &store_rate::TEST,
-    &copy_rate::TEST,
-    &store_forwarding::TEST,
-    &failed_forwarding::TEST,
-    &forwarding_map::TEST,
-    &forwarding_map::AT_ENDS,
-    &memory_renaming::TEST,
-    &memory_renaming::REACH,
-    &false_dependence::TEST,
-    &disambiguation::TEST,
-    &split_access::TEST,
-    &daxpy::TEST,
-    &bandwidth::READ,
-    &bandwidth::WRITE,
-    &bandwidth::COPY,
-    &bandwidth::WRITE_PAST,
-    &copy_methods::TEST,
-    &resource_sharing::TEST,
-    &core_to_core::TEST,
-    &false_sharing::TEST,
-    &environment::TEST,
-];
+/// The tests of all topics.
+pub(super) const TESTS: &[&TestSpec; COUNT] = &{
+    let mut all = [&TOPICS[0][0]; COUNT];
+    let (mut number, mut topic, mut place) = (0, 0, 0);
+    while number < COUNT {
+        if place < TOPICS[topic].len() {
+            all[number] = &TOPICS[topic][place];
+            (number, place) = (number + 1, place + 1);
+        } else {
+            (topic, place) = (topic + 1, 0);
+        }
+    }
+    all
+};
+
+/// The test with this name.
+#[cfg(test)]
+pub(super) fn find_test(name: &str) -> &'static TestSpec {
+    TESTS.iter().find(|test| test.name == name).expect("there is a test with this name")
+}
 
 #[cfg(test)]
 mod tests {

@@ -11,8 +11,7 @@ use super::overlap_test::{OverlapTester, StructureEnds};
 use super::queues::run_queues;
 use super::rates::run_rates;
 use super::record::UarchRecord;
-use super::spec::rate::TestRow;
-use super::spec::{Experiment, FillerSpec, TestSpec};
+use super::spec::{Experiment, FillerSpec, TestRow, TestSpec};
 use super::verdict::{TestVerdict, VerdictKind};
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
@@ -77,9 +76,7 @@ mod tests {
     use super::*;
     use crate::cost::CostPoint;
     use crate::overlap::{OverlapProbe, OverlapReading};
-    use crate::spec::mixture::{ClassCount, MixOrder};
-    use crate::spec::program_family::ProgramFamily;
-    use crate::spec::rate::RatesSpec;
+    use crate::spec::{ClassCount, MixOrder, ProgramFamily, RatesSpec};
     use crate::test_list::TESTS;
     use crate::verdict::StructureEnd;
 

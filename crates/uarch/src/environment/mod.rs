@@ -17,14 +17,17 @@ use cyclescope_core::unit::Unit;
 use number_rows::{contradiction_row, huge_pages_row, page_walk_row};
 use row::EnvironmentRow;
 
-pub(super) const TEST: TestSpec = TestSpec {
+const TEST: TestSpec = TestSpec {
     name: "environment",
     about: "what this guest or container gets of the machine, and what CPUID and the kernel tell of it",
     definition: number_rows::DEFINITION,
     source: "R. Bhargava et al., Accelerating Two-Dimensional Page Walks for Virtualized Systems (2008); proc_stat(5), steal",
+    answers: &[],
     part: TestedPart::Environment,
     experiment: Experiment::Environment { reads: &["data_caches", "data_tlb", "huge_pages"] },
 };
+
+pub(super) const TESTS: &[TestSpec] = &[TEST];
 
 /// All of its records.
 pub(super) fn environment_records(

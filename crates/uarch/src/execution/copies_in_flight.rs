@@ -3,117 +3,98 @@
 //! A core that lets two registers have one entry has to count who has it. Where it counts a few of them alone, further moves are executed
 //! until a copy is written again.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use iced_x86::CpuidFeature::AVX;
 
-/// Steps of an iteration.
-const STEPS: usize = 16;
-/// Iterations of the shorter call.
-const ITERATIONS: u64 = 40;
 /// Moves of a step.
 const MOVES: f64 = 4.0;
 
-/// Writes a register anew and copies it.
-type CopyText = fn(usize) -> String;
+/// Steps that begin with as many copies of other registers as the row says, each of a register that is written anew.
+const COPIES: AsmLoop = AsmLoop {
+    counted: &[
+        "lea r8, [r14 + 0]; mov r9, r8",
+        "lea r10, [r14 + 1]; mov r11, r10",
+        "lea rcx, [r14 + 2]; mov rdx, rcx",
+        "lea rsi, [r14 + 3]; mov rdi, rsi",
+        "lea r12, [r14 + 4]; mov rbp, r12",
+    ],
+    iterations: Some(40),
+    ..AsmLoop::bare(16, 1)
+};
+/// The same of vectors. All are zero, so that no operation has a number that takes longer.
+const XMM_COPIES: AsmLoop = AsmLoop {
+    before: "pxor xmm0, xmm0; pxor xmm1, xmm1",
+    counted: &[
+        "psubd xmm2, xmm15; movdqa xmm3, xmm2",
+        "psubd xmm4, xmm15; movdqa xmm5, xmm4",
+        "psubd xmm6, xmm15; movdqa xmm7, xmm6",
+        "psubd xmm8, xmm15; movdqa xmm9, xmm8",
+        "psubd xmm10, xmm15; movdqa xmm11, xmm10",
+        "psubd xmm12, xmm15; movdqa xmm13, xmm12",
+    ],
+    ..COPIES
+};
+const YMM_COPIES: AsmLoop = AsmLoop {
+    before: "vzeroall",
+    counted: &[
+        "vmulps ymm2, ymm14, ymm15; vmovaps ymm3, ymm2",
+        "vmulps ymm4, ymm14, ymm15; vmovaps ymm5, ymm4",
+        "vmulps ymm6, ymm14, ymm15; vmovaps ymm7, ymm6",
+        "vmulps ymm8, ymm14, ymm15; vmovaps ymm9, ymm8",
+    ],
+    ..COPIES
+};
 
-fn copy_general(place: usize) -> String {
-    const PAIRS: [[&str; 2]; 5] = [["r8", "r9"], ["r10", "r11"], ["rcx", "rdx"], ["rsi", "rdi"], ["r12", "rbp"]];
-    let [one, other] = PAIRS[place];
-    format!("lea {one}, [r14 + {place}]; mov {other}, {one}; ")
-}
-
-fn copy_xmm(place: usize) -> String {
-    let one = 2 * place + 2;
-    format!("psubd xmm{one}, xmm15; movdqa xmm{}, xmm{one}; ", one + 1)
-}
-
-fn copy_ymm(place: usize) -> String {
-    let one = 2 * place + 2;
-    format!("vmulps ymm{one}, ymm14, ymm15; vmovaps ymm{}, ymm{one}; ", one + 1)
-}
-
-/// So many copies, and a chain. What runs before makes vectors zero, so that no operation has a number that takes longer.
-fn chain_with_copies(before: &str, copies: usize, copy: CopyText, chain: &str) -> StepLoop {
-    let step = (0..copies).map(copy).collect::<String>() + chain;
-    StepLoop {
-        init: assemble(before),
-        iterations: ITERATIONS,
-        ..loop_in_pages(assemble(&step).repeat(STEPS), STEPS, 1)
-    }
-}
-
-/// A program of a link and two moves, twice, less its two links alone.
-macro_rules! move_variant {
-    ($copy:ident, $before:literal, $link:literal, $one:literal, $other:literal) => {
-        ProgramVariant::with_control(
-            concat!("two of ", $link, "; ", $one, "; ", $other, ", less two of ", $link),
-            |mov_reg_loop| {
-                let all = concat!($link, "; ", $one, "; ", $other, "; ", $link, "; ", $one, "; ", $other);
-                chain_with_copies($before, mov_reg_loop, $copy, all)
-            },
-            |mov_reg_loop| chain_with_copies($before, mov_reg_loop, $copy, concat!($link, "; ", $link)),
-        )
-    };
+/// A link of a chain and two moves, twice, less two links alone.
+const fn moves(copies: AsmLoop, link: &'static str, [one, other]: [&'static str; 2]) -> ProgramVariant {
+    let program = copies.with([link, one, other, ""]).asm("{a}; {b}; {c}; {a}; {b}; {c}").less("{a}; {a}");
+    program.label("two of {a}; {b}; {c}, less two of {a}")
 }
 
 const GENERAL: &[ProgramVariant] = &[
-    move_variant!(copy_general, "", "imul rax, rax", "mov rbx, rax", "mov rax, rbx"),
-    move_variant!(copy_general, "", "imul ebx, ebx, 7", "mov eax, ebx", "mov ebx, eax"),
+    moves(COPIES, "imul rax, rax", ["mov rbx, rax", "mov rax, rbx"]),
+    moves(COPIES, "imul ebx, ebx, 7", ["mov eax, ebx", "mov ebx, eax"]),
 ];
 const VECTOR: &[ProgramVariant] = &[
-    move_variant!(
-        copy_xmm,
-        "pxor xmm0, xmm0; pxor xmm1, xmm1",
-        "pmuludq xmm0, xmm0",
-        "movdqa xmm1, xmm0",
-        "movdqa xmm0, xmm1"
-    ),
-    move_variant!(
-        copy_xmm,
-        "pxor xmm0, xmm0; pxor xmm1, xmm1",
-        "pmaddwd xmm1, xmm15",
-        "movaps xmm0, xmm1",
-        "movaps xmm1, xmm0"
-    ),
+    moves(XMM_COPIES, "pmuludq xmm0, xmm0", ["movdqa xmm1, xmm0", "movdqa xmm0, xmm1"]),
+    moves(XMM_COPIES, "pmaddwd xmm1, xmm15", ["movaps xmm0, xmm1", "movaps xmm1, xmm0"]),
 ];
 const WIDE: &[ProgramVariant] = &[
-    move_variant!(copy_ymm, "vzeroall", "vmulps ymm0, ymm0, ymm15", "vmovaps ymm1, ymm0", "vmovaps ymm0, ymm1"),
-    move_variant!(copy_ymm, "vzeroall", "vaddps ymm1, ymm1, ymm15", "vmovaps ymm0, ymm1", "vmovaps ymm1, ymm0"),
+    moves(YMM_COPIES, "vmulps ymm0, ymm0, ymm15", ["vmovaps ymm1, ymm0", "vmovaps ymm0, ymm1"]),
+    moves(YMM_COPIES, "vaddps ymm1, ymm1, ymm15", ["vmovaps ymm0, ymm1", "vmovaps ymm1, ymm0"]),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "copies_in_flight",
     about: "what a move takes while so many other registers are copies",
     definition: "core cycles by which a chain takes longer for each move in it, beside copies of other registers that are made anew in each step; none where renaming does all moves",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["mov_rename"],
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            TestRow::new("general_alone", 0, MOVES, GENERAL),
-            TestRow::new("general_beside_1", 1, MOVES, GENERAL),
-            TestRow::new("general_beside_2", 2, MOVES, GENERAL),
-            TestRow::new("general_beside_3", 3, MOVES, GENERAL),
-            TestRow::new("general_beside_5", 5, MOVES, GENERAL),
-            TestRow::new("xmm_alone", 0, MOVES, VECTOR),
-            TestRow::new("xmm_beside_2", 2, MOVES, VECTOR),
-            TestRow::new("xmm_beside_4", 4, MOVES, VECTOR),
-            TestRow::new("xmm_beside_6", 6, MOVES, VECTOR),
-            TestRow::new("ymm_alone", 0, MOVES, WIDE).requiring(&[AVX]),
-            TestRow::new("ymm_beside_4", 4, MOVES, WIDE).requiring(&[AVX]),
-            TestRow::new(
+            TestRow::for_n("general_alone", 0, GENERAL).amount(MOVES),
+            TestRow::new("general_beside_1", GENERAL).amount(MOVES),
+            TestRow::for_n("general_beside_2", 2, GENERAL).amount(MOVES),
+            TestRow::for_n("general_beside_3", 3, GENERAL).amount(MOVES),
+            TestRow::for_n("general_beside_5", 5, GENERAL).amount(MOVES),
+            TestRow::for_n("xmm_alone", 0, VECTOR).amount(MOVES),
+            TestRow::for_n("xmm_beside_2", 2, VECTOR).amount(MOVES),
+            TestRow::for_n("xmm_beside_4", 4, VECTOR).amount(MOVES),
+            TestRow::for_n("xmm_beside_6", 6, VECTOR).amount(MOVES),
+            TestRow::for_n("ymm_alone", 0, WIDE).amount(MOVES).requiring(&[AVX]),
+            TestRow::for_n("ymm_beside_4", 4, WIDE).amount(MOVES).requiring(&[AVX]),
+            TestRow::for_n(
                 "extended",
                 0,
-                MOVES,
                 &[
-                    move_variant!(copy_general, "", "imul rax, rax", "movsxd rbx, eax", "movsxd rax, ebx"),
-                    move_variant!(copy_general, "", "imul ebx, ebx, 7", "movsxd rax, ebx", "movsxd rbx, eax"),
+                    moves(COPIES, "imul rax, rax", ["movsxd rbx, eax", "movsxd rax, ebx"]),
+                    moves(COPIES, "imul ebx, ebx, 7", ["movsxd rax, ebx", "movsxd rbx, eax"]),
                 ],
-            ),
+            )
+            .amount(MOVES),
         ],
         tolerance: 0.1,
         tolerance_share: 0.2,
     }),
-};
+}];

@@ -1,8 +1,7 @@
 //! Instructions that need no unit of those that others of their kind need.
 
 use super::mixed_throughput::SLOTS;
-use crate::spec::mixture::{MixtureClass, MixtureSpec, general_class};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// What runs before: general registers of numbers of 64 bits, and vectors.
 const BEFORE: &str = "mov ebx, 3; mov ebp, 5; xor r12d, r12d; pxor xmm13, xmm13; pxor xmm14, xmm14";
@@ -49,11 +48,12 @@ const CLASSES: &[MixtureClass] = &[
     },
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "eliminated",
     about: "which moves, zeros and ones take no unit that other instructions need",
     definition: "instructions of a class in a core cycle; what is executed slows those that are executed in the same units, and what renaming does slows nothing",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["mov_rename"],
     part: TestedPart::Execution,
     experiment: Experiment::Mixture(MixtureSpec {
         slot_classes: SLOTS,
@@ -61,4 +61,4 @@ pub(crate) const TEST: TestSpec = TestSpec {
         init: BEFORE,
         triple_count: 8,
     }),
-};
+}];

@@ -5,10 +5,7 @@
 //! the core has in each cycle, and what is fused leaves room for one more of them. What is full in a cycle depends on the core: units of which branches need
 //! none, or places that every instruction takes. So some cheap instructions need units and others none, and two programs are enough that show it.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// Bytes of a step: no branch is in two lines, nor at the end of a block of 32 bytes, where some cores take no decoded instructions.
 const BLOCK: usize = 32;
@@ -19,144 +16,125 @@ const CHEAP: usize = 3;
 /// The segment prefix of CS, which does nothing in 64-bit mode.
 const CS: u8 = 0x2e;
 
-/// The cheap instruction of a place: neither reads flags nor writes them.
-type CheapInstruction = fn(usize) -> Vec<u8>;
-
 /// Registers that no instruction and branch use.
 const REGISTERS: [&str; 9] = ["rbx", "rcx", "rdx", "rbp", "r8", "r9", "r10", "r11", "r12"];
 
-/// not of one of nine registers.
-fn not_instruction(place: usize) -> Vec<u8> {
-    assemble(&format!("not {}", REGISTERS[place % REGISTERS.len()]))
+/// The cheap instruction of a place, of a kind by its name: it neither reads flags nor writes them.
+fn cheap_instruction(kind: &str, place: usize) -> Vec<u8> {
+    let register = REGISTERS[place % REGISTERS.len()];
+    match kind {
+        "not" => assemble(&format!("not {register}")),
+        // It takes no unit, on some cores several of them as one.
+        "nop" => assemble("nop dword ptr [rax]"),
+        // Many cores do it without a unit and, unlike a no-operation, always in a place of its own.
+        "mov" => assemble(&format!("mov {register}, rdi")),
+        _ if place.is_multiple_of(2) => cheap_instruction("not", place / 2),
+        _ => cheap_instruction("nop", place),
+    }
 }
 
-/// Nothing, which takes no unit, on some cores several of them as one.
-fn nop_instruction(_: usize) -> Vec<u8> {
-    assemble("nop dword ptr [rax]")
-}
-
-/// A copy of a register, which many cores do without a unit and, unlike a no-operation, always in a place of its own.
-fn mov_instruction(place: usize) -> Vec<u8> {
-    assemble(&format!("mov {}, rdi", REGISTERS[place % REGISTERS.len()]))
-}
-
-/// The first two in turns.
-fn not_and_nop(place: usize) -> Vec<u8> {
-    if place.is_multiple_of(2) { not_instruction(place / 2) } else { nop_instruction(place) }
-}
-
-/// An instruction and a branch by this condition that goes to the next instruction, whether it is taken or not. Cheap
-/// instructions fill the step up to `bytes`. With `apart` the first of them stands between the two, else all stand behind both.
-fn build_step(bytes: usize, instruction: &str, condition: u8, cheap: CheapInstruction, apart: bool) -> Vec<u8> {
-    let setting = assemble(instruction);
-    let branch = [0x70 | condition, 0];
+/// An instruction and a branch that goes to the next instruction, whether it is taken or not: `{a}` and `{b}`. Cheap
+/// instructions, `{c}`, fill the step up to `bytes`. With `apart` the first of them is between the two, else all are
+/// behind both.
+fn build_step(bytes: usize, [instruction, branch, kind, _]: Texts, apart: bool) -> Vec<u8> {
+    let [setting, branch] = [assemble(instruction), assemble(&format!("{branch} x; x:"))];
     let room = bytes - setting.len() - branch.len();
-    let mut others: Vec<Vec<u8>> = (0..room / CHEAP).map(cheap).collect();
+    let mut others: Vec<Vec<u8>> = (0..room / CHEAP).map(|place| cheap_instruction(kind, place)).collect();
     others.last_mut().expect("a step has room for many").splice(..0, vec![CS; room % CHEAP]);
     let first = others.remove(0);
-    let [one, other] = if apart { [&first[..], &branch] } else { [&branch[..], &first] };
-    [&setting[..], one, other, &others.concat()].concat()
+    let [one, other] = if apart { [first, branch] } else { [branch, first] };
+    [setting, one, other, others.concat()].concat()
 }
 
-fn loop_steps(body: Vec<u8>) -> StepLoop {
+/// The first number is whether they are apart, the second one whether each instruction is the last one in a line.
+fn branch_loop(_: usize, inputs: &Inputs) -> StepLoop {
+    let Inputs { texts, numbers: [apart, across_lines, ..] } = *inputs;
+    let mut body = build_step(if across_lines == 1 { LINE } else { BLOCK }, texts, apart == 1).repeat(STEPS);
+    if across_lines == 1 {
+        body.rotate_left(assemble(texts[0]).len());
+    }
     let init = assemble("mov qword ptr [r14], 0; xor eax, eax; xor edi, edi; xor esi, esi");
     StepLoop { init, ..loop_in_pages(body, STEPS, 1) }
 }
 
-fn branch_loop(instruction: &str, condition: u8, cheap: CheapInstruction, apart: bool) -> StepLoop {
-    loop_steps(build_step(BLOCK, instruction, condition, cheap, apart).repeat(STEPS))
+/// An instruction and a branch apart, less both together, among a kind of cheap instructions.
+const fn fused(
+    instruction: &'static str,
+    branch: &'static str,
+    kind: &'static str,
+    across_lines: usize,
+) -> ProgramVariant {
+    let texts = [instruction, branch, kind, ""];
+    let label = "{a} and branch apart, less together, among {c}";
+    ProgramVariant::built(label, branch_loop, texts, [1, across_lines, 0, 0]).less_built(texts, [0, across_lines, 0, 0])
 }
 
-/// The same where each instruction is the last one in a line.
-fn branch_loop_across_lines(instruction: &str, condition: u8, cheap: CheapInstruction, apart: bool) -> StepLoop {
-    let mut body = build_step(LINE, instruction, condition, cheap, apart).repeat(STEPS);
-    body.rotate_left(assemble(instruction).len());
-    loop_steps(body)
+/// The same among all kinds.
+const fn pairs(instruction: &'static str, branch: &'static str) -> [ProgramVariant; 4] {
+    pairs_by_lines(instruction, branch, 0)
 }
 
-/// Conditions, as a branch has them in its first byte.
-const O: u8 = 0;
-const C: u8 = 2;
-const E: u8 = 4;
-const NE: u8 = 5;
-const S: u8 = 8;
-const NP: u8 = 11;
-const L: u8 = 12;
-
-/// What is saved by an instruction and a condition, among kinds of cheap instructions.
-macro_rules! pair {
-    ($among:literal, $instruction:literal, $condition:ident, $program:ident, $cheap:ident) => {
-        ProgramVariant::with_control(
-            concat!($instruction, " and branch apart, less together, among ", $among),
-            |_| $program($instruction, $condition, $cheap, true),
-            |_| $program($instruction, $condition, $cheap, false),
-        )
-    };
-    ($name:literal, $instruction:literal, $condition:ident) => {
-        pair!($name, $instruction, $condition, branch_loop)
-    };
-    ($name:literal, $instruction:literal, $condition:ident, $program:ident) => {
-        TestRow::new(
-            $name,
-            1,
-            1.0,
-            &[
-                pair!("not", $instruction, $condition, $program, not_instruction),
-                pair!("not and nop", $instruction, $condition, $program, not_and_nop),
-                pair!("nop", $instruction, $condition, $program, nop_instruction),
-                pair!("mov", $instruction, $condition, $program, mov_instruction),
-            ],
-        )
-        .allow_hidden()
-    };
+const fn pairs_by_lines(instruction: &'static str, branch: &'static str, across_lines: usize) -> [ProgramVariant; 4] {
+    [
+        fused(instruction, branch, "not", across_lines),
+        fused(instruction, branch, "not and nop", across_lines),
+        fused(instruction, branch, "nop", across_lines),
+        fused(instruction, branch, "mov", across_lines),
+    ]
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+const fn pair(name: &'static str, variants: &'static [ProgramVariant]) -> TestRow {
+    TestRow::new(name, variants).allow_hidden()
+}
+
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "macro_fusion",
     about: "which instructions become one with the conditional branch behind them",
     definition: "core cycles by which both take longer with a cheap instruction between them than with it behind them, where the core is busy with such instructions: what it gains by taking both as one",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["fused_branch"],
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            pair!("cmp_equal", "cmp rax, rdi", NE),
-            pair!("cmp_equal_across_lines", "cmp rax, rdi", NE, branch_loop_across_lines),
-            pair!("cmp_carry", "cmp rax, rdi", C),
-            pair!("cmp_less", "cmp rax, rdi", L),
-            pair!("cmp_sign", "cmp rax, rdi", S),
-            pair!("cmp_overflow", "cmp rax, rdi", O),
-            pair!("cmp_parity", "cmp rax, rdi", NP),
-            pair!("test_equal", "test rax, rdi", NE),
-            pair!("test_sign", "test rax, rdi", S),
-            pair!("add_equal", "add rax, rdi", NE),
-            pair!("add_sign", "add rax, rdi", S),
-            pair!("sub_carry", "sub rax, rdi", C),
-            pair!("and_equal", "and rax, rdi", NE),
-            pair!("or_equal", "or rax, rdi", NE),
-            pair!("xor_equal", "xor rax, rdi", NE),
-            pair!("inc_equal", "inc rsi", E),
-            pair!("inc_carry", "inc rsi", C),
-            pair!("neg_equal", "neg rax", NE),
-            pair!("bt_carry", "bt rax, 1", C),
-            pair!("cmp_immediate", "cmp eax, 5", E),
-            pair!("cmp_load", "cmp rdi, [r14]", NE),
-            pair!("cmp_memory", "cmp [r14], rdi", NE),
-            pair!("cmp_memory_immediate", "cmp dword ptr [r14], 5", E),
+            pair("cmp_equal", &pairs("cmp rax, rdi", "jne")),
+            pair("cmp_equal_across_lines", &pairs_by_lines("cmp rax, rdi", "jne", 1)),
+            pair("cmp_carry", &pairs("cmp rax, rdi", "jc")),
+            pair("cmp_less", &pairs("cmp rax, rdi", "jl")),
+            pair("cmp_sign", &pairs("cmp rax, rdi", "js")),
+            pair("cmp_overflow", &pairs("cmp rax, rdi", "jo")),
+            pair("cmp_parity", &pairs("cmp rax, rdi", "jnp")),
+            pair("test_equal", &pairs("test rax, rdi", "jne")),
+            pair("test_sign", &pairs("test rax, rdi", "js")),
+            pair("add_equal", &pairs("add rax, rdi", "jne")),
+            pair("add_sign", &pairs("add rax, rdi", "js")),
+            pair("sub_carry", &pairs("sub rax, rdi", "jc")),
+            pair("and_equal", &pairs("and rax, rdi", "jne")),
+            pair("or_equal", &pairs("or rax, rdi", "jne")),
+            pair("xor_equal", &pairs("xor rax, rdi", "jne")),
+            pair("inc_equal", &pairs("inc rsi", "je")),
+            pair("inc_carry", &pairs("inc rsi", "jc")),
+            pair("neg_equal", &pairs("neg rax", "jne")),
+            pair("bt_carry", &pairs("bt rax, 1", "jc")),
+            pair("cmp_immediate", &pairs("cmp eax, 5", "je")),
+            pair("cmp_load", &pairs("cmp rdi, [r14]", "jne")),
+            pair("cmp_memory", &pairs("cmp [r14], rdi", "jne")),
+            pair("cmp_memory_immediate", &pairs("cmp dword ptr [r14], 5", "je")),
         ],
         tolerance: 0.08,
         tolerance_share: 0.7,
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
     /// Programs differ in the order of their instructions alone, and in the control the branch is behind what sets its flags.
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
-        for row in TEST.rows() {
+        for row in find_test("macro_fusion").rows() {
             for way in row.variants {
                 let decoded = |steps: StepLoop| -> Vec<String> {
                     let all = Decoder::new(64, &steps.body, DecoderOptions::NONE);
@@ -171,11 +149,11 @@ mod tests {
                     all.into_iter().map(text).collect()
                 };
                 let [mut apart, mut together] =
-                    [(way.family.program)(1), way.family.control.expect("it has a control")(1)].map(decoded);
-                assert_ne!(apart, together, "{}", way.family.name);
+                    [way.family.program(1), way.family.control(1).expect("it has a control")].map(decoded);
+                assert_ne!(apart, together, "{}", way.family.label());
                 apart.sort();
                 together.sort();
-                assert_eq!(apart, together, "{}", way.family.name);
+                assert_eq!(apart, together, "{}", way.family.label());
             }
         }
     }

@@ -1,7 +1,6 @@
 //! Instructions that want the same units.
 
-use crate::spec::mixture::{MixtureClass, MixtureSpec, general_class};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// What runs before: a factor, and vectors of 1.5 to read.
 const BEFORE: &str = "mov ebx, 3; xor r12d, r12d; mov eax, 0x3fc00000; movd xmm13, eax; pshufd xmm13, xmm13, 0";
@@ -171,11 +170,12 @@ const CLASSES: &[MixtureClass] = &[
     },
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "mixed_throughput",
     about: "which instructions slow each other down, as they want the same units",
     definition: "instructions of a class in a core cycle, where none waits for another",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); N. Derumigny et al., PALMED (CGO 2022)",
+    answers: &["mixed_throughput"],
     part: TestedPart::Execution,
     experiment: Experiment::Mixture(MixtureSpec {
         slot_classes: SLOTS,
@@ -183,4 +183,4 @@ pub(crate) const TEST: TestSpec = TestSpec {
         init: BEFORE,
         triple_count: 24,
     }),
-};
+}];

@@ -1,10 +1,6 @@
 //! Sums of a power series.
 
-use crate::spec::program_family::StepLoop;
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::text_loop::{ITERATIONS_SLOW, repeat_text};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, FMA};
 
 /// Terms of a step, in as many chains as a row says.
@@ -16,8 +12,7 @@ const FIRST: usize = 2;
 fn taylor_loop(chains: usize, term: &str) -> StepLoop {
     let each = |number: usize| term.replace("{}", &format!("xmm{}", FIRST + number % chains));
     let all: Vec<String> = (0..TERMS).map(each).collect();
-    let steps = repeat_text("pxor xmm0, xmm0; pxor xmm1, xmm1", &all.join("; "));
-    StepLoop { iterations: ITERATIONS_SLOW, ..steps }
+    AsmLoop { before: "pxor xmm0, xmm0; pxor xmm1, xmm1", ..AsmLoop::SLOW }.assemble(&all.join("; "), 0)
 }
 
 const DOUBLE: &str = "mulsd {}, xmm0; addsd {}, xmm1";
@@ -35,17 +30,19 @@ const FUSED: &[ProgramVariant] = &[
 ];
 
 const fn sums_row(name: &'static str, chains: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::new(name, chains, TERMS as f64, ways)
+    TestRow::for_n(name, chains, ways).amount(TERMS as f64)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "taylor",
     about: "what a term of a power series takes, by how many sums run beside each other",
     definition: "core cycles of a term, a multiplication and an addition, or both at once where the name says so: in one chain their latencies, in many what the units do at once",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+    answers: &["taylor"],
     part: TestedPart::Execution,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
+    experiment: Experiment::Rates(RatesSpec::new(
+        Unit::CoreCycles,
+        &[
             sums_row("one_sum", 1, SEPARATE),
             sums_row("two_sums", 2, SEPARATE),
             sums_row("four_sums", 4, SEPARATE),
@@ -55,10 +52,5 @@ pub(crate) const TEST: TestSpec = TestSpec {
             sums_row("four_sums_fma", 4, FUSED),
             sums_row("twelve_sums_fma", 12, FUSED),
         ],
-        unit: Unit::CoreCycles,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+    )),
+}];

@@ -1,10 +1,6 @@
 //! Branches that go through the core in a cycle.
 
-use crate::spec::program_family::{StepLoop, assemble, straight_loop};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::sized_instructions::nop_of_length;
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Branches of an iteration that are not taken, or of which each other one is.
 const BRANCHES: usize = 64;
@@ -42,18 +38,20 @@ fn je_and_jmp(number: usize) -> StepLoop {
 }
 
 const fn branch_row(name: &'static str, n: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::new(name, n, 1.0, ways)
+    TestRow::for_n(name, n, ways)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "branch_rate",
     about: "how many branches the core does in a cycle, of those that it always predicts",
     definition: "branches in a core cycle of a loop of 64, its own taken one among them: jc and je that are not taken, or these and \
                  jmp in turn",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["jmp"],
     part: TestedPart::FrontEnd,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
+    experiment: Experiment::Rates(RatesSpec::new(
+        Unit::PerCycle,
+        &[
             branch_row(
                 "not_taken",
                 BRANCHES,
@@ -65,10 +63,5 @@ pub(crate) const TEST: TestSpec = TestSpec {
                 &[ProgramVariant::new("jc and jmp", jc_and_jmp), ProgramVariant::new("je and jmp", je_and_jmp)],
             ),
         ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+    )),
+}];

@@ -1,8 +1,6 @@
 //! Targets of direct jumps, by how many bytes are from one to the next.
 
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, straight_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Opcodes of a jump by four bytes and by one.
 const NEAR: [u8; 1] = [0xe9];
@@ -27,24 +25,6 @@ fn pad_branches(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
     one.repeat(number)
 }
 
-/// Two programs of branches so many bytes apart.
-macro_rules! both {
-    ($near:literal, $short:literal, $apart:literal) => {
-        &[
-            ProgramFamily {
-                name: $near,
-                program: |number| straight_loop(near_branches(&NEAR, number, $apart), number),
-                control: None,
-            },
-            ProgramFamily {
-                name: $short,
-                program: |number| straight_loop(short_branches(&SHORT, number, $apart), number),
-                control: None,
-            },
-        ]
-    };
-}
-
 const COST: &str = "core cycles of a taken jump to the next one";
 const SOURCE: &str = "M. Godbolt, The BTB in contemporary Intel chips (2016)";
 
@@ -63,47 +43,59 @@ pub(super) const fn target_levels(
 ) -> Experiment {
     Experiment::Levels(LevelsSpec {
         programs: walks,
-        fallback_programs: &[],
         also_occupies: takes,
-        witness: None,
         count_range: [64, 24576],
-        unit: Unit::Count,
         min_rise: rise,
         min_ratio: ratio,
-        fills_randomly: false,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some(cost),
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     })
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
-    name: "branch_targets",
-    about: "how many direct jumps the core knows before it has decoded them, one in 16 bytes",
-    definition: "taken jumps, one in 16 bytes, of which each is fetched as fast as in a shorter row of them",
-    source: SOURCE,
-    part: TestedPart::FrontEnd,
-    experiment: target_levels(
-        both!("jmp rel32, 16 bytes apart", "jmp rel8, 16 bytes apart", 16),
-        &[("instruction_cache", 16)],
-        LEVELS,
-        COST,
-    ),
-};
-
-pub(crate) const EACH_32_BYTES: TestSpec = TestSpec {
-    name: "branch_targets_32",
-    about: "how many direct jumps the core knows before it has decoded them, one in 32 bytes",
-    definition: "taken jumps, one in 32 bytes, of which each is fetched in less than four times as long as in a short row of them: before it is decoded",
-    experiment: target_levels(
-        both!("jmp rel32, 32 bytes apart", "jmp rel8, 32 bytes apart", 32),
-        &[("instruction_cache", 32)],
-        UNKNOWN,
-        COST,
-    ),
-    ..TEST
-};
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "branch_targets",
+        about: "how many direct jumps the core knows before it has decoded them, one in 16 bytes",
+        definition: "taken jumps, one in 16 bytes, of which each is fetched as fast as in a shorter row of them",
+        source: SOURCE,
+        answers: &["jmp"],
+        part: TestedPart::FrontEnd,
+        experiment: target_levels(
+            &[
+                ProgramFamily::new("jmp rel32, 16 bytes apart", |number| {
+                    straight_loop(near_branches(&NEAR, number, 16), number)
+                }),
+                ProgramFamily::new("jmp rel8, 16 bytes apart", |number| {
+                    straight_loop(short_branches(&SHORT, number, 16), number)
+                }),
+            ],
+            &[("instruction_cache", 16)],
+            LEVELS,
+            COST,
+        ),
+    },
+    TestSpec {
+        name: "branch_targets_32",
+        about: "how many direct jumps the core knows before it has decoded them, one in 32 bytes",
+        definition: "taken jumps, one in 32 bytes, of which each is fetched in less than four times as long as in a short row of them: before it is decoded",
+        experiment: target_levels(
+            &[
+                ProgramFamily::new("jmp rel32, 32 bytes apart", |number| {
+                    straight_loop(near_branches(&NEAR, number, 32), number)
+                }),
+                ProgramFamily::new("jmp rel8, 32 bytes apart", |number| {
+                    straight_loop(short_branches(&SHORT, number, 32), number)
+                }),
+            ],
+            &[("instruction_cache", 32)],
+            UNKNOWN,
+            COST,
+        ),
+        source: SOURCE,
+        answers: &[],
+        part: TestedPart::FrontEnd,
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,6 @@
 //! Targets of direct calls.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// This many calls, each to the next one, this many bytes apart. Each takes its return address off the stack again, so that no
 /// return has to be predicted.
@@ -30,31 +27,27 @@ fn lea_calls(number: usize) -> StepLoop {
     call_row(number, "lea rsp, [rsp + 8]")
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "call_targets",
     about: "how many direct calls the core knows before it has decoded them",
     definition: "calls without returns, one in 64 bytes, of which about half are still known: tables that are found by hashes fill by chance",
     source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+    answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "call and add rsp", program: add_calls, control: None },
-            ProgramFamily { name: "call and lea rsp", program: lea_calls, control: None },
+            ProgramFamily::new("call and add rsp", add_calls),
+            ProgramFamily::new("call and lea rsp", lea_calls),
         ],
-        fallback_programs: &[],
         also_occupies: &[("instruction_cache", APART)],
-        witness: None,
         count_range: [16, 12288],
-        unit: Unit::Count,
         min_rise: 0.5,
         min_ratio: 1.3,
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some("core cycles of a call to the next one"),
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

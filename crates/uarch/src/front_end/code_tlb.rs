@@ -1,9 +1,7 @@
 //! Translations of the addresses of code.
 
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, jump_row, straight_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::PAGE_BYTES;
-use cyclescope_core::unit::Unit;
 
 /// A jump in each page, the next one in the next line, so that all sets of the cache have their part.
 fn one_jump_per_page(pages: usize) -> StepLoop {
@@ -28,35 +26,26 @@ fn twice_as_many_lines(lines: usize) -> StepLoop {
     straight_loop(jump_row(2 * lines, LINE), lines)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "code_tlb",
     about: "how many pages of 4 KiB of code have their translation at hand",
     definition: "pages of 4 KiB with one or two jumps in each that are fetched as fast as as many in fewer pages",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "a jump in each page", program: one_jump_per_page, control: Some(as_many_lines) },
-            ProgramFamily {
-                name: "two jumps in each page",
-                program: two_jumps_per_page,
-                control: Some(twice_as_many_lines),
-            },
+            ProgramFamily::new("a jump in each page", one_jump_per_page).less(as_many_lines),
+            ProgramFamily::new("two jumps in each page", two_jumps_per_page).less(twice_as_many_lines),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         // More do not fit the room for code.
         count_range: [8, 896],
-        unit: Unit::Count,
         min_rise: 0.6,
         min_ratio: 1.3,
-        fills_randomly: false,
         // What ends behind it is not known to be one of translations: on Zen 4, whose second level is published as 512 pages, costs rise from
         // 310 on.
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

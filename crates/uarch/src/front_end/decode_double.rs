@@ -1,10 +1,6 @@
 //! Decoding of instructions that become several operations.
 
-use crate::spec::program_family::{StepLoop, assemble, straight_loop};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::sized_instructions::zeroing_of_length;
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Bytes of straight code, the most in `decode_rate`.
 const BYTES: usize = 48 << 10;
@@ -39,26 +35,26 @@ const WAYS: &[ProgramVariant] = &[
     ProgramVariant::new("pextrw", |number| mix_every_nth(number, EXTRACTS)),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "decode_double",
     about: "how many instructions the core decodes in a cycle where some become several operations",
     definition: "instructions in a core cycle from 48 KiB of straight code, of which each, or every second, third, fourth, fifth, sixth or eighth, becomes two or three operations and the others are xor of a register with itself; or what executing them allows, where that is less",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["decode_double"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[
-            TestRow::new("every", 1, 1.0, WAYS),
-            TestRow::new("every_2nd", 2, 1.0, WAYS),
-            TestRow::new("every_3rd", 3, 1.0, WAYS),
-            TestRow::new("every_4th", 4, 1.0, WAYS),
-            TestRow::new("every_5th", 5, 1.0, WAYS),
-            TestRow::new("every_6th", 6, 1.0, WAYS),
-            TestRow::new("every_8th", 8, 1.0, WAYS),
-        ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
         tolerance_share: 0.015,
-        allow_outlier: false,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::PerCycle,
+            &[
+                TestRow::new("every", WAYS),
+                TestRow::for_n("every_2nd", 2, WAYS),
+                TestRow::for_n("every_3rd", 3, WAYS),
+                TestRow::for_n("every_4th", 4, WAYS),
+                TestRow::for_n("every_5th", 5, WAYS),
+                TestRow::for_n("every_6th", 6, WAYS),
+                TestRow::for_n("every_8th", 8, WAYS),
+            ],
+        )
     }),
-};
+}];

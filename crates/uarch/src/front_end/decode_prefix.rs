@@ -1,9 +1,6 @@
 //! Decoding of instructions with several prefixes.
 
-use crate::spec::program_family::{StepLoop, straight_loop};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::sized_instructions::nop_of_length;
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// Bytes of straight code.
 const BYTES: usize = 28 << 10;
@@ -33,33 +30,28 @@ fn long_nop(prefixes: usize, others: &[u8]) -> StepLoop {
 }
 
 const WAYS: &[ProgramVariant] = &[
-    ProgramVariant::with_control(
-        "prefixes 66h, among nop",
-        |number| prefixed_nop(number, SIZE, &NOPS),
-        |number| long_nop(number, &NOPS),
-    ),
-    ProgramVariant::with_control(
-        "prefixes 2Eh, among clc",
-        |number| prefixed_nop(number, CS, &CLCS),
-        |number| long_nop(number, &CLCS),
-    ),
+    ProgramVariant::new("prefixes 66h, among nop", |number| prefixed_nop(number, SIZE, &NOPS))
+        .less_generated(|number| long_nop(number, &NOPS)),
+    ProgramVariant::new("prefixes 2Eh, among clc", |number| prefixed_nop(number, CS, &CLCS))
+        .less_generated(|number| long_nop(number, &CLCS)),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "decode_prefix",
     about: "how long several prefixes of an instruction delay the decoders",
     definition: "core cycles by which the decoders take longer for a no-operation with this number of prefixes than for one of the same length with as few as it can have, both among instructions of one byte",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["decode_prefix"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Contrast(ContrastSpec {
         rows: &[
-            TestRow::new("1_prefix", 1, 1.0, WAYS),
-            TestRow::new("2_prefixes", 2, 1.0, WAYS),
-            TestRow::new("4_prefixes", 4, 1.0, WAYS),
-            TestRow::new("5_prefixes", 5, 1.0, WAYS),
-            TestRow::new("11_prefixes_for_6", 11, 1.0, WAYS),
+            TestRow::new("1_prefix", WAYS),
+            TestRow::for_n("2_prefixes", 2, WAYS),
+            TestRow::for_n("4_prefixes", 4, WAYS),
+            TestRow::for_n("5_prefixes", 5, WAYS),
+            TestRow::for_n("11_prefixes_for_6", 11, WAYS),
         ],
         tolerance: 0.3,
         tolerance_share: 0.1,
     }),
-};
+}];

@@ -1,10 +1,6 @@
 //! Instructions that are decoded in a cycle, by their length.
 
-use crate::spec::program_family::{StepLoop, straight_loop};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::sized_instructions::{mov_reg_of_length, nop_of_length, zeroing_of_length};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Bytes of straight code: less than the first caches of all cores, and so many that no known cache of decoded instructions holds them where
 /// they have four bytes at most.
@@ -85,25 +81,26 @@ const LONGER: &[ProgramVariant] = &[
     ProgramVariant::new("mov r32, r32, 48 KiB", copies_beyond),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "decode_rate",
     about: "how many instructions of one to four bytes the core decodes in a cycle",
     definition: "instructions of this length in a core cycle of straight code, from no cache of decoded ones: two programs of 12 to 48 KiB come to \
                  the same, and where less code is faster, which may be decoded in part, only the larger ones",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["decoder_throughput", "decode_nops"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[
-            TestRow::new("1_byte", 1, 1.0, OF_ONE),
-            TestRow::new("2_bytes", 2, 1.0, LONGER),
-            TestRow::new("3_bytes", 3, 1.0, LONGER),
-            TestRow::new("4_bytes", 4, 1.0, LONGER),
-        ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
         // Programs of which such a cache holds parts differ by more.
         tolerance_share: 0.015,
         allow_outlier: true,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::PerCycle,
+            &[
+                TestRow::new("1_byte", OF_ONE),
+                TestRow::for_n("2_bytes", 2, LONGER),
+                TestRow::for_n("3_bytes", 3, LONGER),
+                TestRow::for_n("4_bytes", 4, LONGER),
+            ],
+        )
     }),
-};
+}];

@@ -1,12 +1,10 @@
 //! The memory of the predictor of directions.
 
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 use cyclescope_core::random::Random;
-use cyclescope_core::unit::Unit;
 
 /// Iterations of the shorter call: once through the pattern, and no fewer and no more than these. What other work does in a longer time is no
 /// outlier.
@@ -54,30 +52,23 @@ fn jne_pattern(period: usize) -> StepLoop {
     pattern_loop(period, 0x75, 0xacade)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "direction_predictor",
     about: "how long a random pattern of one conditional branch the core learns",
     definition: "period of a random pattern that one branch follows, of which about half is still known: tables that are found by hashes fill by \
                  chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["branch"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
-        programs: &[
-            ProgramFamily { name: "je", program: je_pattern, control: None },
-            ProgramFamily { name: "jne", program: jne_pattern, control: None },
-        ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
+        programs: &[ProgramFamily::new("je", je_pattern), ProgramFamily::new("jne", jne_pattern)],
         count_range: [16, 131072],
-        unit: Unit::Count,
         min_rise: 5.0,
         min_ratio: 1.3,
         // Its tables are found by hashes.
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some("core cycles of a turn: the branch, its load and its counter"),
         bytes_per_count: 1,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

@@ -1,11 +1,6 @@
 //! Instructions that go through the core in a cycle.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::sized_instructions::{mov_imm_loop, nop_loop, zeroing_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// So many instructions of which each in turn goes to other units than the one before.
 fn cycle_through(number: usize, period: &[&str]) -> StepLoop {
@@ -61,30 +56,29 @@ fn vectors_and_loads(number: usize) -> StepLoop {
     )
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "dispatch_rate",
     about: "how many instructions the core takes in a cycle",
     definition: "instructions in a core cycle, of a short loop in which none waits for the one before it; kinds that some cores pack or end early count \
                  where two of them agree",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[TestRow::new(
-            "instructions",
-            240,
-            1.0,
-            &[
-                ProgramVariant::new("no-operations", nop_loop),
-                ProgramVariant::new("xor r32, same", zeroing_loop),
-                ProgramVariant::new("mov r32, immediate", mov_imm_loop),
-                ProgramVariant::new("additions with loads", adds_and_loads),
-                ProgramVariant::new("vectors with loads", vectors_and_loads),
-            ],
-        )],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
         allow_outlier: true,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::PerCycle,
+            &[TestRow::for_n(
+                "instructions",
+                240,
+                &[
+                    ProgramVariant::new("no-operations", nop_loop),
+                    ProgramVariant::new("xor r32, same", zeroing_loop),
+                    ProgramVariant::new("mov r32, immediate", mov_imm_loop),
+                    ProgramVariant::new("additions with loads", adds_and_loads),
+                    ProgramVariant::new("vectors with loads", vectors_and_loads),
+                ],
+            )],
+        )
     }),
-};
+}];

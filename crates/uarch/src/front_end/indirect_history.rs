@@ -1,12 +1,9 @@
 //! Targets of one indirect jump that come in turn.
 
 use super::direction_predictor::table_loop;
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::sized_instructions::nop_of_length;
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::AreaFill;
 use cyclescope_core::random::Random;
-use cyclescope_core::unit::Unit;
 
 /// Iterations of the shorter call at least.
 const ITERATIONS_LEAST: usize = 4000;
@@ -44,34 +41,30 @@ fn targets_16_bytes_apart(number: usize) -> StepLoop {
     jump_to_targets(number, 16, 0xacade)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "indirect_history",
     about: "how many targets of one indirect jump, in a random order that repeats, the core predicts",
     definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: tables that are found by hashes \
                  fill by chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["branch"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "targets 12 bytes apart", program: targets_12_bytes_apart, control: None },
-            ProgramFamily { name: "targets 16 bytes apart", program: targets_16_bytes_apart, control: None },
+            ProgramFamily::new("targets 12 bytes apart", targets_12_bytes_apart),
+            ProgramFamily::new("targets 16 bytes apart", targets_16_bytes_apart),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         // With more the code of either program would not lie in an instruction cache of 32 KiB.
         count_range: [8, 1920],
-        unit: Unit::Count,
         min_rise: 5.0,
         min_ratio: 1.3,
         // Its tables are found by hashes.
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some("core cycles of a turn: the jump there and back, its load and its counter"),
         bytes_per_count: PLACE,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

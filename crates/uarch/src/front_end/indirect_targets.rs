@@ -1,9 +1,6 @@
 //! Targets of indirect jumps that each have one.
 
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, straight_loop};
-use crate::spec::sized_instructions::nop_of_length;
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Repeats the code `number` times. A copy begins `apart` bytes behind the one before.
 fn repeat_padded(one: &[u8], number: usize, apart: usize) -> Vec<u8> {
@@ -42,32 +39,28 @@ fn add_and_jmp(number: usize) -> StepLoop {
     from_address(number, APART)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "indirect_targets",
     about: "how many indirect jumps, each with one target, the core knows before it has executed them",
     definition: "indirect jumps, one in 32 bytes, each always to the next one, of which about half are still known: tables that are found by \
                  hashes fill by chance",
     source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+    answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "lea and jmp r64", program: lea_and_jmp, control: None },
-            ProgramFamily { name: "add and jmp r64", program: add_and_jmp, control: None },
+            ProgramFamily::new("lea and jmp r64", lea_and_jmp),
+            ProgramFamily::new("add and jmp r64", add_and_jmp),
         ],
-        fallback_programs: &[],
         also_occupies: &[("instruction_cache", APART)],
-        witness: None,
         count_range: [64, 12288],
-        unit: Unit::Count,
         min_rise: 0.5,
         min_ratio: 1.3,
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some("core cycles of an indirect jump to the next one"),
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,6 @@
 //! The cache of instructions.
 
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, straight_loop};
-use crate::spec::sized_instructions::{nop_of_length, zeroing_of_length};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Bytes of an instruction: long ones fill a cache of decoded instructions later than lines.
 const LENGTH: usize = 8;
@@ -21,29 +18,23 @@ fn zeroing_lines(bytes: usize) -> StepLoop {
     fill_lines(bytes, |place| zeroing_of_length(LENGTH, place))
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "instruction_cache",
     about: "how large the instruction cache is",
     definition: "bytes of straight code, in instructions of 8 bytes, that are fetched as fast as less of it",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "no-operations of 8 bytes", program: nop_lines, control: None },
+            ProgramFamily::new("no-operations of 8 bytes", nop_lines),
             // Jumps are no use: a core that knows them all fetches lines ahead, and hides that they come from the second cache.
-            ProgramFamily { name: "xor r32, same, of 8 bytes", program: zeroing_lines, control: None },
+            ProgramFamily::new("xor r32, same, of 8 bytes", zeroing_lines),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [1 << 10, 1 << 20],
         unit: Unit::Bytes,
         min_rise: 1.0,
         min_ratio: 1.3,
-        fills_randomly: false,
-        single_structure: false,
-        always_ends: false,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

@@ -1,8 +1,6 @@
 //! Prefixes that change the length of an instruction's immediate.
 
-use crate::spec::program_family::{StepLoop, straight_loop};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// Bytes of straight code.
 const BYTES: usize = 28 << 10;
@@ -35,24 +33,23 @@ fn test_32(_: usize) -> StepLoop {
     among_nops(&[0xf7, 0xc2, 0x34, 0x12, 0, 0])
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "length_changing_prefix",
     about: "how long a prefix that changes an immediate's length delays the decoders",
     definition: "core cycles that an instruction with prefix 66h and an immediate of 16 bits takes longer than one of 32 bits without, both from the \
                  decoders, among no-operations of one byte",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["length_chg_prefix"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Contrast(ContrastSpec {
         rows: &[TestRow::new(
             "",
-            1,
-            1.0,
             &[
-                ProgramVariant::with_control("cmp r16, imm16, less cmp r32, imm32", cmp_16, cmp_32),
-                ProgramVariant::with_control("test r16, imm16, less test r32, imm32", test_16, test_32),
+                ProgramVariant::new("cmp r16, imm16, less cmp r32, imm32", cmp_16).less_generated(cmp_32),
+                ProgramVariant::new("test r16, imm16, less test r32, imm32", test_16).less_generated(test_32),
             ],
         )],
         tolerance: 0.5,
         tolerance_share: 0.1,
     }),
-};
+}];

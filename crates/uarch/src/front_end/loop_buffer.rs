@@ -3,10 +3,7 @@
 //! From it a loop runs as fast as the core is wide, however long its instructions are. From the cache of decoded instructions and from the
 //! decoders those of the greatest length come more slowly: a few fill a window of code.
 
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, straight_loop};
-use crate::spec::sized_instructions::{mov_imm_of_length, mov_reg_of_length, nop_of_length, zeroing_of_length};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Bytes of an instruction: the most that x86 allows (Intel SDM vol. 2, 2.3.11).
 const LENGTH: usize = 15;
@@ -35,42 +32,37 @@ fn long_mov_regs(number: usize) -> StepLoop {
     counted_loop(number, |place| mov_reg_of_length(LENGTH, place))
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "loop_buffer",
     about: "how many instructions a loop may have that the core keeps in a buffer of its own",
     definition: "instructions of 15 bytes of a loop in which each comes as fast as in a shorter one, without those that count it; none where loops that \
                  only a cache of decoded instructions holds are as fast",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["loop_buffer"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "nop", program: long_nops, control: None },
-            ProgramFamily { name: "xor r32, same", program: long_zeroings, control: None },
-            ProgramFamily { name: "mov r32, immediate", program: long_mov_imms, control: None },
-            ProgramFamily { name: "mov r32, r32", program: long_mov_regs, control: None },
+            ProgramFamily::new("nop", long_nops),
+            ProgramFamily::new("xor r32, same", long_zeroings),
+            ProgramFamily::new("mov r32, immediate", long_mov_imms),
+            ProgramFamily::new("mov r32, r32", long_mov_regs),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         // Loop buffers hold from 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4, where none is used any more: Chips and Cheese, 2024).
         count_range: [8, 320],
-        unit: Unit::Count,
         min_rise: 0.03,
         // Windows of code give two thirds of a width of six, or half of one of four.
         min_ratio: 1.3,
-        fills_randomly: false,
         single_structure: true,
-        always_ends: false,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cost::{CostPoint, MeasureCosts};
     use crate::level_curves::run_levels;
+    use crate::test_list::find_test;
     use crate::verdict::VerdictKind;
     use cyclescope_core::error::RunError;
     use cyclescope_core::random::Random;
@@ -80,7 +72,7 @@ mod tests {
     const PUBLISHED: [usize; 2] = [18, 144];
 
     fn asked() -> &'static LevelsSpec {
-        let test: &'static TestSpec = &TEST;
+        let test: &'static TestSpec = find_test("loop_buffer");
         let Experiment::Levels(walks) = &test.experiment else { unreachable!("it is one of levels") };
         walks
     }
@@ -88,7 +80,7 @@ mod tests {
     #[test]
     fn each_instruction_is_as_long_as_any_and_those_that_count_are_part_of_a_loop() {
         for walk in asked().programs {
-            let steps = (walk.program)(40);
+            let steps = walk.program(40);
             let lengths = Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().map(|one| one.len());
             assert_eq!(lengths.collect::<Vec<_>>(), [15; 40], "{}", walk.name);
             assert_eq!(steps.steps_per_iteration, 41);
@@ -112,7 +104,8 @@ mod tests {
     fn buffers_of_all_published_sizes_are_seen_where_a_third_of_the_width_is_lost() {
         let found = |buffer, behind| {
             let mut core = Six { buffer, behind };
-            let records = run_levels(&mut core, &TEST, asked(), asked().count_range[1], &mut Random::new(5));
+            let records =
+                run_levels(&mut core, find_test("loop_buffer"), asked(), asked().count_range[1], &mut Random::new(5));
             let records = records.expect("it has costs");
             (records.len(), records[0].verdict, records[0].value.value)
         };

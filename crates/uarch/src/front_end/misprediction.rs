@@ -1,8 +1,6 @@
 //! The penalty of a misprediction.
 
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
@@ -91,45 +89,40 @@ const fn penalty_contrast(rows: &'static [TestRow]) -> Experiment {
     Experiment::Contrast(ContrastSpec { rows, tolerance: 2.0, tolerance_share: 0.1 })
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
-    name: "misprediction",
-    about: "how long a mispredicted branch delays what follows",
-    definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the nearest cache",
-    source: SOURCE,
-    part: TestedPart::FrontEnd,
-    experiment: penalty_contrast(&[TestRow::new(
-        "",
-        1,
-        SHARE,
-        &[
-            ProgramVariant::with_control("random jc, less one that is never taken", random_jc, never_jc),
-            ProgramVariant::with_control("random jnc, less one that is always taken", random_jnc, always_jnc),
-        ],
-    )]),
-};
-
-pub(crate) const DECODED: TestSpec = TestSpec {
-    name: "misprediction_decoded",
-    about: "how long a mispredicted branch delays what has to be decoded",
-    definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, which the instruction cache holds and \
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "misprediction",
+        about: "how long a mispredicted branch delays what follows",
+        definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the nearest cache",
+        source: SOURCE,
+        answers: &["branch"],
+        part: TestedPart::FrontEnd,
+        experiment: penalty_contrast(&[TestRow::new(
+            "",
+            &[
+                ProgramVariant::new("random jc, less one that is never taken", random_jc).less_generated(never_jc),
+                ProgramVariant::new("random jnc, less one that is always taken", random_jnc).less_generated(always_jnc),
+            ],
+        )
+        .amount(SHARE)]),
+    },
+    TestSpec {
+        name: "misprediction_decoded",
+        about: "how long a mispredicted branch delays what has to be decoded",
+        definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, which the instruction cache holds and \
                  no cache of decoded instructions",
-    source: SOURCE,
-    part: TestedPart::FrontEnd,
-    experiment: penalty_contrast(&[TestRow::new(
-        "",
-        1,
-        SHARE,
-        &[
-            ProgramVariant::with_control(
-                "random jc, less one that is never taken",
-                |_| long_program("rbp", JC),
-                |_| long_program("r12", JC),
-            ),
-            ProgramVariant::with_control(
-                "random jnc, less one that is always taken",
-                |_| long_program("rbp", JNC),
-                |_| long_program("r12", JNC),
-            ),
-        ],
-    )]),
-};
+        source: SOURCE,
+        answers: &["ucache_misprediction"],
+        part: TestedPart::FrontEnd,
+        experiment: penalty_contrast(&[TestRow::new(
+            "",
+            &[
+                ProgramVariant::new("random jc, less one that is never taken", |_| long_program("rbp", JC))
+                    .less_generated(|_| long_program("r12", JC)),
+                ProgramVariant::new("random jnc, less one that is always taken", |_| long_program("rbp", JNC))
+                    .less_generated(|_| long_program("r12", JNC)),
+            ],
+        )
+        .amount(SHARE)]),
+    },
+];

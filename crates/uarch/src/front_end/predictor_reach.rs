@@ -1,11 +1,9 @@
 //! The memory of the predictor of directions for several branches together.
 
 use super::direction_predictor::{ITERATIONS, table_loop};
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::AreaFill;
 use cyclescope_core::random::Random;
-use cyclescope_core::unit::Unit;
 
 /// So many conditional branches an iteration, each by a random pattern of its own. The patterns have that many outcomes
 /// together.
@@ -36,33 +34,29 @@ fn thirty_two_branches(outcomes: usize) -> StepLoop {
     pattern_branches(outcomes, 32, 0x75, 0xacade)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "predictor_reach",
     about: "how many outcomes of random patterns of several conditional branches the core learns",
     definition: "outcomes in the random patterns of 4 and of 32 branches together, one pattern each, of which about half are still known: tables \
                  that are found by hashes fill by chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["branch"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "4 branches, je", program: four_branches, control: None },
-            ProgramFamily { name: "32 branches, jne", program: thirty_two_branches, control: None },
+            ProgramFamily::new("4 branches, je", four_branches),
+            ProgramFamily::new("32 branches, jne", thirty_two_branches),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [256, 131072],
-        unit: Unit::Count,
         min_rise: 3.0,
         min_ratio: 1.3,
         // Its tables are found by hashes.
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some("core cycles of a branch: its load, and its part of the counter"),
         bytes_per_count: 1,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,7 @@
 //! ended they retire as fast as the core can, and the fence behind them waits for the last one. So each further one makes it
 //! later by what one takes to retire.
 
-use crate::spec::chain::SQRTSD;
-use crate::spec::program_family::{StepLoop, assemble, straight_loop};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Instructions between the chain and the fence: so few that cores of the last fifteen years hold them, but the smallest.
 const MANY: usize = 144;
@@ -42,68 +38,57 @@ const MIXED: &[&str] = &[
     "mov r11, [r14]",
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "retire_rate",
     about: "how many instructions the core retires in a cycle",
     definition: "instructions that retire in a core cycle, of 120 that were executed while an older one had not retired",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[TestRow::new(
-            "instructions",
-            MANY,
-            1.0,
-            &[
-                ProgramVariant::with_control(
-                    "no-operations",
-                    |many| retire_behind_chain(many, NOPS),
-                    |many| retire_behind_chain(many / FEW_PART, NOPS),
-                ),
-                ProgramVariant::with_control(
-                    "lea",
-                    |many| retire_behind_chain(many, ADDRESSES),
-                    |many| retire_behind_chain(many / FEW_PART, ADDRESSES),
-                ),
-                ProgramVariant::with_control(
-                    "paddd",
-                    |many| retire_behind_chain(many, VECTORS),
-                    |many| retire_behind_chain(many / FEW_PART, VECTORS),
-                ),
-                ProgramVariant::with_control(
-                    "mixed",
-                    |many| retire_behind_chain(many, MIXED),
-                    |many| retire_behind_chain(many / FEW_PART, MIXED),
-                ),
-            ],
-        )],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
         allow_outlier: true,
         // The chain and the fence are among them.
         required_entries: Some(("rob", MANY + LINKS + 1)),
+        ..RatesSpec::new(
+            Unit::PerCycle,
+            &[TestRow::for_n(
+                "instructions",
+                MANY,
+                &[
+                    ProgramVariant::new("no-operations", |many| retire_behind_chain(many, NOPS))
+                        .less_generated(|many| retire_behind_chain(many / FEW_PART, NOPS)),
+                    ProgramVariant::new("lea", |many| retire_behind_chain(many, ADDRESSES))
+                        .less_generated(|many| retire_behind_chain(many / FEW_PART, ADDRESSES)),
+                    ProgramVariant::new("paddd", |many| retire_behind_chain(many, VECTORS))
+                        .less_generated(|many| retire_behind_chain(many / FEW_PART, VECTORS)),
+                    ProgramVariant::new("mixed", |many| retire_behind_chain(many, MIXED))
+                        .less_generated(|many| retire_behind_chain(many / FEW_PART, MIXED)),
+                ],
+            )],
+        )
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions};
 
     #[test]
     fn a_step_is_an_instruction_that_the_longer_program_has_more() {
-        let Experiment::Rates(rates) = &TEST.experiment else { panic!("it is a test of rates") };
+        let Experiment::Rates(rates) = &find_test("retire_rate").experiment else { panic!("it is a test of rates") };
         let [row] = rates.rows else { panic!("it has one row") };
         for way in row.variants {
-            let many = (way.family.program)(row.n);
-            let few = way.family.control.expect("it is compared")(row.n);
+            let many = way.family.program(row.n);
+            let few = way.family.control(row.n).expect("it is compared");
             let count = |steps: &StepLoop| Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().count();
             let more = count(&many) - count(&few);
             assert_eq!(
                 (more, more, many.iterations),
                 (many.steps_per_iteration, few.steps_per_iteration, few.iterations),
                 "{}",
-                way.family.name
+                way.family.label()
             );
         }
     }

@@ -5,9 +5,7 @@
 //! return is measured that no history tells.
 
 use super::misprediction::{GENERATE, random_loop};
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Nests of the shorter call.
 const ITERATIONS: u64 = 1800;
@@ -128,40 +126,28 @@ fn one_caller_64(depth: usize) -> StepLoop {
     random_nest(depth, 64, CallerCount::One)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "return_stack",
     about: "how deep calls may be nested until a return is mispredicted",
     definition: "calls within each other that all return without a misprediction; on cores that know from other branches where returns go to, the \
                  same beside mispredicted branches, which may cost entries",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["returnstack"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily {
-                name: "a call more, 32 bytes apart",
-                program: nested_calls_32,
-                control: Some(one_call_less_32),
-            },
-            ProgramFamily {
-                name: "a call more, 64 bytes apart",
-                program: nested_calls_64,
-                control: Some(one_call_less_64),
-            },
+            ProgramFamily::new("a call more, 32 bytes apart", nested_calls_32).less(one_call_less_32),
+            ProgramFamily::new("a call more, 64 bytes apart", nested_calls_64).less(one_call_less_64),
         ],
         fallback_programs: &[
-            ProgramFamily { name: "functions 32 bytes apart", program: two_callers_32, control: Some(one_caller_32) },
-            ProgramFamily { name: "functions 64 bytes apart", program: two_callers_64, control: Some(one_caller_64) },
+            ProgramFamily::new("functions 32 bytes apart", two_callers_32).less(one_caller_32),
+            ProgramFamily::new("functions 64 bytes apart", two_callers_64).less(one_caller_64),
         ],
-        also_occupies: &[],
-        witness: None,
         count_range: [6, 64],
-        unit: Unit::Count,
         min_rise: 5.0,
         min_ratio: 1.2,
-        fills_randomly: false,
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

@@ -5,10 +5,7 @@
 //! decoders they come later. So there a loop with mispredicted branches is slower from that count on.
 
 use super::misprediction::{GENERATE, random_loop};
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble, straight_loop};
-use crate::spec::sized_instructions::{mov_reg_of_length, zeroing_of_length};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Instructions of a step of straight code: so many that it becomes dearer by more than the noise of a mispredicted branch.
 const STEP: usize = 32;
@@ -57,38 +54,30 @@ fn test_and_branches(instructions: usize) -> StepLoop {
     random_branches(instructions, 12, &["test rdx, rax", "test rdx, rbx", "test rdx, rsi", "test rdx, rdi"])
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "uop_cache",
     about: "how many instructions the core has at hand decoded",
     definition: "instructions of three bytes that run as fast as in a shorter loop; where decoders are as fast as the core, of a loop in which \
                  mispredicted branches delay what follows no longer than in a shorter one: entries of that cache that end where a line of \
                  code does are full in part",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["loop_size", "ucache_size"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
-        programs: &[
-            ProgramFamily { name: "xor r32, same", program: zeroing_steps, control: None },
-            ProgramFamily { name: "mov r32, r32", program: mov_steps, control: None },
-        ],
+        programs: &[ProgramFamily::new("xor r32, same", zeroing_steps), ProgramFamily::new("mov r32, r32", mov_steps)],
         fallback_programs: &[
-            ProgramFamily { name: "lea, every 20th a branch", program: lea_and_branches, control: None },
-            ProgramFamily { name: "test, every 12th a branch", program: test_and_branches, control: None },
+            ProgramFamily::new("lea, every 20th a branch", lea_and_branches),
+            ProgramFamily::new("test, every 12th a branch", test_and_branches),
         ],
-        also_occupies: &[],
-        witness: None,
         // So many have room in an instruction cache of 32 KiB.
         count_range: [320, 9600],
-        unit: Unit::Count,
         min_rise: 1.0,
         min_ratio: 1.08,
         // Windows of code fall into its sets by address, and fill their entries by how their instructions lie in them.
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

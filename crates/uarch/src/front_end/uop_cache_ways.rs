@@ -4,10 +4,7 @@
 //! subtracted. The instruction cache has sets, and so has what knows jumps: in the witness two blocks take two entries of decoded instructions each, but one
 //! line and one jump, and have to end the row by four earlier.
 
-use crate::spec::batches::BatchesSpec;
-use crate::spec::program_family::{LINE, ProgramFamily, StepLoop, WitnessProgram, straight_loop};
-use crate::spec::sized_instructions::{mov_reg_of_length, zeroing_of_length};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// Bytes after which the sets of any such cache begin again: 64 sets of 64 bytes are the most that are published (Zen 4: AMD, Software Optimization Guide,
 /// 57647).
@@ -52,36 +49,26 @@ fn mov_instruction(place: usize) -> Vec<u8> {
     mov_reg_of_length(4, place)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "uop_cache_ways",
     about: "how many entries a set of the cache of decoded instructions holds",
     definition: "blocks of five instructions with the same address modulo 8 KiB that are all in the cache of decoded instructions, one in each entry",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["ucache_size"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Batches(BatchesSpec {
         programs: &[
-            ProgramFamily {
-                name: "xor r32, same",
-                program: |number| jump_blocks(number, 0, SETS, zeroing_instruction),
-                control: Some(|number| jump_blocks(number, 0, SETS + LINE, zeroing_instruction)),
-            },
-            ProgramFamily {
-                name: "mov r32, r32",
-                program: |number| jump_blocks(number, 0, SETS, mov_instruction),
-                control: Some(|number| jump_blocks(number, 0, SETS + LINE, mov_instruction)),
-            },
+            ProgramFamily::new("xor r32, same", |number| jump_blocks(number, 0, SETS, zeroing_instruction))
+                .less(|number| jump_blocks(number, 0, SETS + LINE, zeroing_instruction)),
+            ProgramFamily::new("mov r32, r32", |number| jump_blocks(number, 0, SETS, mov_instruction))
+                .less(|number| jump_blocks(number, 0, SETS + LINE, mov_instruction)),
         ],
-        single_event: ProgramFamily {
-            name: "a block",
-            program: |_| jump_blocks(2, 0, SETS + LINE, zeroing_instruction),
-            control: None,
-        },
+        single_event: ProgramFamily::new("a block", |_| jump_blocks(2, 0, SETS + LINE, zeroing_instruction)),
         witness: WitnessProgram {
-            family: ProgramFamily {
-                name: "xor r32, same, behind two blocks of two entries",
-                program: |number| jump_blocks(number, BEFORE, SETS, zeroing_instruction),
-                control: Some(|number| jump_blocks(number, BEFORE, SETS + LINE, zeroing_instruction)),
-            },
+            family: ProgramFamily::new("xor r32, same, behind two blocks of two entries", |number| {
+                jump_blocks(number, BEFORE, SETS, zeroing_instruction)
+            })
+            .less(|number| jump_blocks(number, BEFORE, SETS + LINE, zeroing_instruction)),
             occupied: 2 * BEFORE,
         },
         uncounted_events: 0,
@@ -90,11 +77,12 @@ pub(crate) const TEST: TestSpec = TestSpec {
         also_occupies: &[],
         pacing_test: "branch_rate",
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, FlowControl};
     use std::collections::BTreeSet;
 
@@ -145,27 +133,31 @@ mod tests {
 
     #[test]
     fn blocks_are_in_one_set_and_those_of_the_control_in_sets_of_their_own() {
-        let Experiment::Batches(batches) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let Experiment::Batches(batches) = &find_test("uop_cache_ways").experiment else {
+            unreachable!("it is one of batches")
+        };
         let most = batches.counts[batches.counts.len() - 1];
         for walk in batches.programs.iter().chain([&batches.witness.family]) {
             let sets = |steps: &StepLoop| -> BTreeSet<usize> {
                 begins(steps).iter().map(|(begin, _)| begin / WINDOW % SETS_MOST).collect()
             };
-            let (own, control) = ((walk.program)(most), walk.control.expect("it subtracts")(most));
+            let (own, control) = (walk.program(most), walk.control(most).expect("it subtracts"));
             assert_eq!((sets(&own).len(), sets(&control).len()), (1, begins(&control).len()), "{}", walk.name);
         }
     }
 
     #[test]
     fn blocks_have_an_entry_each_and_those_of_the_witness_two() {
-        let Experiment::Batches(batches) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let Experiment::Batches(batches) = &find_test("uop_cache_ways").experiment else {
+            unreachable!("it is one of batches")
+        };
         let entries = |walk: &ProgramFamily| {
             let each = |(_, number): (usize, usize)| match number + 1 {
                 few if few <= HELD[0] => 1,
                 many if many > HELD[1] => 2,
                 _ => panic!("it may be either"),
             };
-            begins(&(walk.program)(7)).into_iter().map(each).sum::<usize>()
+            begins(&walk.program(7)).into_iter().map(each).sum::<usize>()
         };
         assert!(batches.programs.iter().all(|walk| entries(walk) == 7));
         assert_eq!(entries(&batches.witness.family), 7 + batches.witness.occupied);

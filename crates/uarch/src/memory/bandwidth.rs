@@ -1,13 +1,9 @@
 //! Bytes that are read, written and copied in a cycle, by how much memory they are of.
 
-use crate::spec::data_moves::{load_text, nontemporal_store_text, store_text};
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
-use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::AVX;
 
 /// Bytes of an iteration, and of the shorter call.
@@ -34,11 +30,39 @@ const COURSES: [StreamCourse; 4] = [
     StreamCourse { streams: 16, down: false },
 ];
 
-/// What is done with so many bytes of a register, at this address, where all memory is so large.
-type StreamAction = fn(width: usize, register: usize, address: &str, offset: usize, bytes: usize) -> String;
+/// What is done with the bytes of a register at an address and an offset.
+#[derive(Clone, Copy)]
+enum StreamAction {
+    Read,
+    Write,
+    /// With stores past the caches.
+    WritePast,
+    /// From the first half to the other one, a line less than a page behind it: a load's address is that of a store in its last
+    /// 12 bits only where that store is 63 lines older.
+    Copy,
+}
+
+impl StreamAction {
+    fn text(self, width: usize, register: usize, pointer: &str, offset: usize, bytes: usize) -> String {
+        let at = format!("{pointer} + {offset}");
+        match self {
+            StreamAction::Read => load_text(width, register, &at),
+            StreamAction::Write => store_text(width, register, &at),
+            StreamAction::WritePast => nontemporal_store_text(width, register, &at),
+            StreamAction::Copy => {
+                let to = bytes / 2 + PAGE_BYTES as usize - LINE + offset;
+                format!(
+                    "{}; {}",
+                    load_text(width, register, &at),
+                    store_text(width, register, &format!("{pointer} + {to}"))
+                )
+            }
+        }
+    }
+}
 
 /// Goes through the first bytes of so many over and over, each call where the last one stopped. A step is a line.
-fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, doing: StreamAction) -> StepLoop {
+fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, action: StreamAction) -> StepLoop {
     // R14 points to the memory and R13 to a cell with the way gone in the first part; RBP holds it as an address, which no clock changes, and R12
     // is the end of the part. A program of other streams may have left a way that is longer. RDI goes down as RBP goes up.
     let part = gone / course.streams;
@@ -47,8 +71,8 @@ fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, d
     let each = |number: usize| {
         let offset = number / together * part + number % together * width;
         match course.down {
-            true => doing(width, number, "rdi", block - width - offset, bytes),
-            false => doing(width, number, "rbp", offset, bytes),
+            true => action.text(width, number, "rdi", block - width - offset, bytes),
+            false => action.text(width, number, "rbp", offset, bytes),
         }
     };
     let all: Vec<String> = (0..BLOCK / width).map(each).collect();
@@ -74,41 +98,40 @@ fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, d
     }
 }
 
-fn read_stream<const WIDTH: usize, const COURSE: usize>(bytes: usize) -> StepLoop {
-    let doing: StreamAction = |width, register, at, offset, _| load_text(width, register, &format!("{at} + {offset}"));
-    stream_loop(bytes, bytes, WIDTH, &COURSES[COURSE], doing)
+/// The numbers are the width, that of the course, and that of the action.
+fn build_stream(bytes: usize, inputs: &Inputs) -> StepLoop {
+    let [width, course, action, _] = inputs.numbers;
+    let action = ACTIONS[action];
+    let gone = if matches!(action, StreamAction::Copy) { bytes / 2 } else { bytes };
+    stream_loop(gone, bytes, width, &COURSES[course], action)
 }
 
-fn write_stream<const WIDTH: usize, const COURSE: usize>(bytes: usize) -> StepLoop {
-    let doing: StreamAction = |width, register, at, offset, _| store_text(width, register, &format!("{at} + {offset}"));
-    stream_loop(bytes, bytes, WIDTH, &COURSES[COURSE], doing)
+/// The actions, by the numbers that programs have.
+const ACTIONS: [StreamAction; 4] =
+    [StreamAction::Read, StreamAction::Write, StreamAction::WritePast, StreamAction::Copy];
+
+/// An action in all courses, in vectors of 32 bytes where the CPU has AVX, else of 16.
+const fn streams(action: StreamAction) -> [ProgramVariant; 8] {
+    [
+        stream(16, 0, action).excluding(AVX),
+        stream(16, 1, action).excluding(AVX),
+        stream(16, 2, action).excluding(AVX),
+        stream(16, 3, action).excluding(AVX),
+        stream(32, 0, action).requiring(&[AVX]),
+        stream(32, 1, action).requiring(&[AVX]),
+        stream(32, 2, action).requiring(&[AVX]),
+        stream(32, 3, action).requiring(&[AVX]),
+    ]
 }
 
-fn write_nontemporal<const WIDTH: usize, const COURSE: usize>(bytes: usize) -> StepLoop {
-    let doing: StreamAction =
-        |width, register, at, offset, _| nontemporal_store_text(width, register, &format!("{at} + {offset}"));
-    stream_loop(bytes, bytes, WIDTH, &COURSES[COURSE], doing)
+const fn stream(width: usize, course: usize, action: StreamAction) -> ProgramVariant {
+    let name = ["upwards", "downwards", "eight streams", "sixteen streams"][course];
+    ProgramVariant::built(name, build_stream, [""; 4], [width, course, action as usize, 0])
 }
-
-/// From the first half to the other one, a line less than a page behind it: a load's address is that of a store in its last 12 bits only where
-/// that store is 63 lines older.
-fn copy_stream<const WIDTH: usize, const COURSE: usize>(bytes: usize) -> StepLoop {
-    let doing: StreamAction = |width, register, at, offset, bytes| {
-        let from = load_text(width, register, &format!("{at} + {offset}"));
-        let to = bytes / 2 + PAGE_BYTES as usize - LINE + offset;
-        format!("{from}; {}", store_text(width, register, &format!("{at} + {to}")))
-    };
-    stream_loop(bytes / 2, bytes, WIDTH, &COURSES[COURSE], doing)
-}
-
-const UP: &str = "upwards";
-const DOWN: &str = "downwards";
-const EIGHT: &str = "eight streams";
-const SIXTEEN: &str = "sixteen streams";
 
 /// A row for so many bytes.
 const fn bandwidth_row(name: &'static str, n: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::new(name, n, LINE as f64, ways)
+    TestRow::for_n(name, n, ways).amount(LINE as f64)
 }
 
 /// Rows from what is in every first cache to what is in few last ones.
@@ -126,6 +149,7 @@ const fn bandwidth_test(
     name: &'static str,
     about: &'static str,
     definition: &'static str,
+    answers: &'static [&'static str],
     rows: &'static [TestRow],
 ) -> TestSpec {
     TestSpec {
@@ -133,86 +157,43 @@ const fn bandwidth_test(
         about,
         definition,
         source: "J. McCalpin, Memory Bandwidth and Machine Balance in Current High Performance Computers (1995)",
+        answers,
         part: TestedPart::Memory,
         experiment: Experiment::Rates(RatesSpec {
-            rows,
-            unit: Unit::BytesPerCycle,
             bytes_per_n: 1,
             tolerance_share: APART,
-            allow_outlier: false,
-            required_entries: None,
+            ..RatesSpec::new(Unit::BytesPerCycle, rows)
         }),
     }
 }
 
-const READ_WAYS: &[ProgramVariant] = &[
-    ProgramVariant::new(UP, read_stream::<16, 0>).excluding(AVX),
-    ProgramVariant::new(DOWN, read_stream::<16, 1>).excluding(AVX),
-    ProgramVariant::new(EIGHT, read_stream::<16, 2>).excluding(AVX),
-    ProgramVariant::new(SIXTEEN, read_stream::<16, 3>).excluding(AVX),
-    ProgramVariant::new(UP, read_stream::<32, 0>).requiring(&[AVX]),
-    ProgramVariant::new(DOWN, read_stream::<32, 1>).requiring(&[AVX]),
-    ProgramVariant::new(EIGHT, read_stream::<32, 2>).requiring(&[AVX]),
-    ProgramVariant::new(SIXTEEN, read_stream::<32, 3>).requiring(&[AVX]),
+pub(crate) const TESTS: &[TestSpec] = &[
+    bandwidth_test(
+        "read_bandwidth",
+        "how many bytes the core reads in a cycle, by how much memory they are of",
+        "bytes that one thread loads in a core cycle, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        &["cache_throughput", "read_write_bandwidth"],
+        &bandwidth_rows(&streams(StreamAction::Read)),
+    ),
+    bandwidth_test(
+        "write_bandwidth",
+        "how many bytes the core writes in a cycle, by how much memory they are of",
+        "bytes that one thread stores in a core cycle, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        &["read_write_bandwidth"],
+        &bandwidth_rows(&streams(StreamAction::Write)),
+    ),
+    bandwidth_test(
+        "copy_bandwidth",
+        "how many bytes the core copies in a cycle, by how much memory they are of",
+        "bytes that one thread loads and stores again in a core cycle; half of the memory is read, and the other half written, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        &[],
+        &bandwidth_rows(&streams(StreamAction::Copy)),
+    ),
+    bandwidth_test(
+        "nt_write_bandwidth",
+        "how many bytes the core writes past the caches in a cycle, with non-temporal stores",
+        "bytes that one thread stores past the caches in a core cycle, with non-temporal stores, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        &["read_write_bandwidth"],
+        &bandwidth_rows(&streams(StreamAction::WritePast)),
+    ),
 ];
-
-const WRITE_WAYS: &[ProgramVariant] = &[
-    ProgramVariant::new(UP, write_stream::<16, 0>).excluding(AVX),
-    ProgramVariant::new(DOWN, write_stream::<16, 1>).excluding(AVX),
-    ProgramVariant::new(EIGHT, write_stream::<16, 2>).excluding(AVX),
-    ProgramVariant::new(SIXTEEN, write_stream::<16, 3>).excluding(AVX),
-    ProgramVariant::new(UP, write_stream::<32, 0>).requiring(&[AVX]),
-    ProgramVariant::new(DOWN, write_stream::<32, 1>).requiring(&[AVX]),
-    ProgramVariant::new(EIGHT, write_stream::<32, 2>).requiring(&[AVX]),
-    ProgramVariant::new(SIXTEEN, write_stream::<32, 3>).requiring(&[AVX]),
-];
-
-const COPY_WAYS: &[ProgramVariant] = &[
-    ProgramVariant::new(UP, copy_stream::<16, 0>).excluding(AVX),
-    ProgramVariant::new(DOWN, copy_stream::<16, 1>).excluding(AVX),
-    ProgramVariant::new(EIGHT, copy_stream::<16, 2>).excluding(AVX),
-    ProgramVariant::new(SIXTEEN, copy_stream::<16, 3>).excluding(AVX),
-    ProgramVariant::new(UP, copy_stream::<32, 0>).requiring(&[AVX]),
-    ProgramVariant::new(DOWN, copy_stream::<32, 1>).requiring(&[AVX]),
-    ProgramVariant::new(EIGHT, copy_stream::<32, 2>).requiring(&[AVX]),
-    ProgramVariant::new(SIXTEEN, copy_stream::<32, 3>).requiring(&[AVX]),
-];
-
-const WRITE_PAST_WAYS: &[ProgramVariant] = &[
-    ProgramVariant::new(UP, write_nontemporal::<16, 0>).excluding(AVX),
-    ProgramVariant::new(DOWN, write_nontemporal::<16, 1>).excluding(AVX),
-    ProgramVariant::new(EIGHT, write_nontemporal::<16, 2>).excluding(AVX),
-    ProgramVariant::new(SIXTEEN, write_nontemporal::<16, 3>).excluding(AVX),
-    ProgramVariant::new(UP, write_nontemporal::<32, 0>).requiring(&[AVX]),
-    ProgramVariant::new(DOWN, write_nontemporal::<32, 1>).requiring(&[AVX]),
-    ProgramVariant::new(EIGHT, write_nontemporal::<32, 2>).requiring(&[AVX]),
-    ProgramVariant::new(SIXTEEN, write_nontemporal::<32, 3>).requiring(&[AVX]),
-];
-
-pub(crate) const READ: TestSpec = bandwidth_test(
-    "read_bandwidth",
-    "how many bytes the core reads in a cycle, by how much memory they are of",
-    "bytes that one thread loads in a core cycle, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
-    &bandwidth_rows(READ_WAYS),
-);
-
-pub(crate) const WRITE: TestSpec = bandwidth_test(
-    "write_bandwidth",
-    "how many bytes the core writes in a cycle, by how much memory they are of",
-    "bytes that one thread stores in a core cycle, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
-    &bandwidth_rows(WRITE_WAYS),
-);
-
-pub(crate) const COPY: TestSpec = bandwidth_test(
-    "copy_bandwidth",
-    "how many bytes the core copies in a cycle, by how much memory they are of",
-    "bytes that one thread loads and stores again in a core cycle; half of the memory is read, and the other half written, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
-    &bandwidth_rows(COPY_WAYS),
-);
-
-pub(crate) const WRITE_PAST: TestSpec = bandwidth_test(
-    "nt_write_bandwidth",
-    "how many bytes the core writes past the caches in a cycle, with non-temporal stores",
-    "bytes that one thread stores past the caches in a core cycle, with non-temporal stores, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
-    &bandwidth_rows(WRITE_PAST_WAYS),
-);

@@ -1,10 +1,6 @@
 //! Loads of the nearest cache that hinder each other by their addresses.
 
-use crate::spec::data_moves::{load_text, loop_in_pages};
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Loads of an iteration.
 const LOADS: usize = 192;
@@ -34,18 +30,20 @@ const WAYS: &[ProgramVariant] = &[
 /// How often two of them come at once depends on which of its ports the core gives to which: a program does 2.1 to 3.0 by where its code is (Genoa, family 25,
 /// model 17).
 const fn stride_row(name: &'static str, apart: usize) -> TestRow {
-    TestRow::new(name, apart, 1.0, WAYS).varying_by_place()
+    TestRow::for_n(name, apart, WAYS).varying_by_place()
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "cache_banks",
     about: "how many loads the core does in a cycle whose addresses differ by powers of two",
     definition: "loads of 8 bytes in a core cycle, each so many bytes behind or before the one before, of four lines in turn or of one; fewer than load_rate has where the \
                  cache's banks answer one of them at a time, and with the least and the most where that depends on the place of the code",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), cache bank conflicts",
+    answers: &["cache_banks"],
     part: TestedPart::Memory,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
+    experiment: Experiment::Rates(RatesSpec::new(
+        Unit::PerCycle,
+        &[
             stride_row("8_bytes", 8),
             stride_row("16_bytes", 16),
             stride_row("32_bytes", 32),
@@ -57,10 +55,5 @@ pub(crate) const TEST: TestSpec = TestSpec {
             stride_row("2048_bytes", 2048),
             stride_row("4096_bytes", 4096),
         ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+    )),
+}];

@@ -1,9 +1,7 @@
 //! The line of the data caches.
 
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble, chase_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::RingOrder;
-use cyclescope_core::unit::Unit;
 
 /// Pairs of loads of an iteration.
 const PAIRS: usize = 16;
@@ -26,30 +24,26 @@ fn pairs_1024_bytes_apart(bytes: usize) -> StepLoop {
     load_pairs(bytes, 1024)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "cache_line",
     about: "how many bytes come to the nearest data cache at once",
     definition: "bytes from the begin of a line of which all are at hand once one was loaded",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "pairs 512 bytes apart", program: pairs_512_bytes_apart, control: None },
-            ProgramFamily { name: "pairs 1024 bytes apart", program: pairs_1024_bytes_apart, control: None },
+            ProgramFamily::new("pairs 512 bytes apart", pairs_512_bytes_apart),
+            ProgramFamily::new("pairs 1024 bytes apart", pairs_1024_bytes_apart),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [16, 256],
         unit: Unit::Bytes,
         // Less than what the next cache adds to a load, 9 cycles or more, and more than the 3 by which the second half of a line comes later than the
         // first on a Zen 4.
         min_rise: 5.0,
         min_ratio: 1.15,
-        fills_randomly: false,
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

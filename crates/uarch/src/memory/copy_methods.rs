@@ -1,11 +1,7 @@
 //! Ways to copy memory, by how much and from where to where.
 
-use crate::spec::data_moves::{load_text, loop_in_pages, nontemporal_store_text, store_text};
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::PAGE_BYTES;
-use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// Bytes of the shorter call, and its copies at most.
@@ -103,56 +99,99 @@ fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usi
     }
 }
 
-fn aligned_copies<const METHOD: usize, const PLACES: usize>(bytes: usize) -> StepLoop {
-    repeat_copies(&METHODS[METHOD], bytes, [0; 2], PLACES)
+/// Copies by a method, aligned or not, to one place and to two: the numbers are of the method, of its alignment and of
+/// the places.
+fn build_copies(bytes: usize, inputs: &Inputs) -> StepLoop {
+    let [method, unaligned, places, _] = inputs.numbers;
+    repeat_copies(&METHODS[method], bytes, if unaligned == 1 { OFF } else { [0; 2] }, places)
 }
 
-fn unaligned_copies<const METHOD: usize, const PLACES: usize>(bytes: usize) -> StepLoop {
-    repeat_copies(&METHODS[METHOD], bytes, OFF, PLACES)
+const fn copies(method: usize, unaligned: usize) -> [ProgramVariant; 2] {
+    [
+        ProgramVariant::built("to one place", build_copies, [""; 4], [method, unaligned, 1, 0]),
+        ProgramVariant::built("to two places in turn", build_copies, [""; 4], [method, unaligned, 2, 0]),
+    ]
 }
 
-/// Rows of a method: its name, number, features, and the bytes of a copy with the row's name.
-macro_rules! rows {
-    ($($program:ident $method:literal $needs:expr => $($name:literal $bytes:expr),+;)+) => {
-        &[$($(
-            TestRow::new(
-                $name,
-                $bytes,
-                $bytes as f64,
-                &[ProgramVariant::new("to one place", $program::<$method, 1>), ProgramVariant::new("to two places in turn", $program::<$method, 2>)],
-            ).requiring($needs).bounded_by("copy_rate")
-        ),+),+]
-    };
+/// The methods, aligned and not.
+const REP_MOVSB: &[ProgramVariant] = &copies(0, 0);
+const REP_MOVSB_UNALIGNED: &[ProgramVariant] = &copies(0, 1);
+const REP_MOVSQ: &[ProgramVariant] = &copies(1, 0);
+const BY_8: &[ProgramVariant] = &copies(2, 0);
+const BY_16: &[ProgramVariant] = &copies(3, 0);
+const BY_16_UNALIGNED: &[ProgramVariant] = &copies(3, 1);
+const BY_32: &[ProgramVariant] = &copies(4, 0);
+const BY_32_UNALIGNED: &[ProgramVariant] = &copies(4, 1);
+const BY_64: &[ProgramVariant] = &copies(5, 0);
+const BY_64_UNALIGNED: &[ProgramVariant] = &copies(5, 1);
+const PAST_CACHES: &[ProgramVariant] = &copies(6, 0);
+const ENDS_16: &[ProgramVariant] = &copies(7, 0);
+const ENDS_16_UNALIGNED: &[ProgramVariant] = &copies(7, 1);
+const ENDS_32: &[ProgramVariant] = &copies(8, 0);
+const ENDS_32_UNALIGNED: &[ProgramVariant] = &copies(8, 1);
+
+const fn copy_row(
+    name: &'static str,
+    bytes: usize,
+    variants: &'static [ProgramVariant],
+    needs: &'static [CpuidFeature],
+) -> TestRow {
+    TestRow::for_n(name, bytes, variants).amount(bytes as f64).requiring(needs).bounded_by("copy_rate")
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "copy_methods",
     about: "how many bytes the core copies in a cycle, by method, size and alignment",
     definition: "bytes that one thread copies in a core cycle, over and over from the same places, each copy with the instructions before its loop; without alignment the source is one byte past a line's begin, and the target three",
     source: "A. Fog, Optimizing subroutines in assembly language (2024), memcpy; Intel 64 and IA-32 Architectures Optimization Reference Manual, Enhanced REP MOVSB",
+    answers: &["memcpy", "testmemcpyalign"],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {
-        rows: rows! {
-            aligned_copies 0 &[] => "rep_movsb.64_bytes" 64, "rep_movsb.1_KiB" 1 << 10, "rep_movsb.4_KiB" 4 << 10, "rep_movsb.256_KiB" 256 << 10;
-            unaligned_copies 0 &[] => "rep_movsb.1_KiB_unaligned" 1 << 10, "rep_movsb.4_KiB_unaligned" 4 << 10;
-            aligned_copies 1 &[] => "rep_movsq.64_bytes" 64, "rep_movsq.1_KiB" 1 << 10, "rep_movsq.4_KiB" 4 << 10, "rep_movsq.256_KiB" 256 << 10;
-            aligned_copies 2 &[] => "by_8_bytes.64_bytes" 64, "by_8_bytes.1_KiB" 1 << 10, "by_8_bytes.4_KiB" 4 << 10, "by_8_bytes.256_KiB" 256 << 10;
-            aligned_copies 3 &[] => "by_16_bytes.64_bytes" 64, "by_16_bytes.1_KiB" 1 << 10, "by_16_bytes.4_KiB" 4 << 10, "by_16_bytes.256_KiB" 256 << 10;
-            unaligned_copies 3 &[] => "by_16_bytes.1_KiB_unaligned" 1 << 10, "by_16_bytes.4_KiB_unaligned" 4 << 10;
-            aligned_copies 4 &[AVX] => "by_32_bytes.64_bytes" 64, "by_32_bytes.1_KiB" 1 << 10, "by_32_bytes.4_KiB" 4 << 10, "by_32_bytes.256_KiB" 256 << 10;
-            unaligned_copies 4 &[AVX] => "by_32_bytes.1_KiB_unaligned" 1 << 10, "by_32_bytes.4_KiB_unaligned" 4 << 10;
-            aligned_copies 5 &[AVX512F] => "by_64_bytes.64_bytes" 64, "by_64_bytes.1_KiB" 1 << 10, "by_64_bytes.4_KiB" 4 << 10, "by_64_bytes.256_KiB" 256 << 10;
-            unaligned_copies 5 &[AVX512F] => "by_64_bytes.1_KiB_unaligned" 1 << 10, "by_64_bytes.4_KiB_unaligned" 4 << 10;
-            aligned_copies 7 &[] => "head_and_tail.24_bytes" 24;
-            unaligned_copies 7 &[] => "head_and_tail.24_bytes_unaligned" 24;
-            aligned_copies 8 &[AVX] => "head_and_tail.48_bytes" 48;
-            unaligned_copies 8 &[AVX] => "head_and_tail.48_bytes_unaligned" 48;
-            aligned_copies 6 &[] => "past_caches.1_KiB" 1 << 10, "past_caches.4_KiB" 4 << 10, "past_caches.256_KiB" 256 << 10;
-        },
-        unit: Unit::BytesPerCycle,
         bytes_per_n: 8,
         tolerance_share: 0.1,
-        allow_outlier: false,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::BytesPerCycle,
+            &[
+                copy_row("rep_movsb.64_bytes", 64, REP_MOVSB, &[]),
+                copy_row("rep_movsb.1_KiB", 1 << 10, REP_MOVSB, &[]),
+                copy_row("rep_movsb.4_KiB", 4 << 10, REP_MOVSB, &[]),
+                copy_row("rep_movsb.256_KiB", 256 << 10, REP_MOVSB, &[]),
+                copy_row("rep_movsb.1_KiB_unaligned", 1 << 10, REP_MOVSB_UNALIGNED, &[]),
+                copy_row("rep_movsb.4_KiB_unaligned", 4 << 10, REP_MOVSB_UNALIGNED, &[]),
+                copy_row("rep_movsq.64_bytes", 64, REP_MOVSQ, &[]),
+                copy_row("rep_movsq.1_KiB", 1 << 10, REP_MOVSQ, &[]),
+                copy_row("rep_movsq.4_KiB", 4 << 10, REP_MOVSQ, &[]),
+                copy_row("rep_movsq.256_KiB", 256 << 10, REP_MOVSQ, &[]),
+                copy_row("by_8_bytes.64_bytes", 64, BY_8, &[]),
+                copy_row("by_8_bytes.1_KiB", 1 << 10, BY_8, &[]),
+                copy_row("by_8_bytes.4_KiB", 4 << 10, BY_8, &[]),
+                copy_row("by_8_bytes.256_KiB", 256 << 10, BY_8, &[]),
+                copy_row("by_16_bytes.64_bytes", 64, BY_16, &[]),
+                copy_row("by_16_bytes.1_KiB", 1 << 10, BY_16, &[]),
+                copy_row("by_16_bytes.4_KiB", 4 << 10, BY_16, &[]),
+                copy_row("by_16_bytes.256_KiB", 256 << 10, BY_16, &[]),
+                copy_row("by_16_bytes.1_KiB_unaligned", 1 << 10, BY_16_UNALIGNED, &[]),
+                copy_row("by_16_bytes.4_KiB_unaligned", 4 << 10, BY_16_UNALIGNED, &[]),
+                copy_row("by_32_bytes.64_bytes", 64, BY_32, &[AVX]),
+                copy_row("by_32_bytes.1_KiB", 1 << 10, BY_32, &[AVX]),
+                copy_row("by_32_bytes.4_KiB", 4 << 10, BY_32, &[AVX]),
+                copy_row("by_32_bytes.256_KiB", 256 << 10, BY_32, &[AVX]),
+                copy_row("by_32_bytes.1_KiB_unaligned", 1 << 10, BY_32_UNALIGNED, &[AVX]),
+                copy_row("by_32_bytes.4_KiB_unaligned", 4 << 10, BY_32_UNALIGNED, &[AVX]),
+                copy_row("by_64_bytes.64_bytes", 64, BY_64, &[AVX512F]),
+                copy_row("by_64_bytes.1_KiB", 1 << 10, BY_64, &[AVX512F]),
+                copy_row("by_64_bytes.4_KiB", 4 << 10, BY_64, &[AVX512F]),
+                copy_row("by_64_bytes.256_KiB", 256 << 10, BY_64, &[AVX512F]),
+                copy_row("by_64_bytes.1_KiB_unaligned", 1 << 10, BY_64_UNALIGNED, &[AVX512F]),
+                copy_row("by_64_bytes.4_KiB_unaligned", 4 << 10, BY_64_UNALIGNED, &[AVX512F]),
+                copy_row("head_and_tail.24_bytes", 24, ENDS_16, &[]),
+                copy_row("head_and_tail.24_bytes_unaligned", 24, ENDS_16_UNALIGNED, &[]),
+                copy_row("head_and_tail.48_bytes", 48, ENDS_32, &[AVX]),
+                copy_row("head_and_tail.48_bytes_unaligned", 48, ENDS_32_UNALIGNED, &[AVX]),
+                copy_row("past_caches.1_KiB", 1 << 10, PAST_CACHES, &[]),
+                copy_row("past_caches.4_KiB", 4 << 10, PAST_CACHES, &[]),
+                copy_row("past_caches.256_KiB", 256 << 10, PAST_CACHES, &[]),
+            ],
+        )
     }),
-};
+}];

@@ -1,10 +1,6 @@
 //! Loads that are stored again, in the nearest cache.
 
-use crate::spec::data_moves::{load_text, loop_in_pages, store_text, width_row};
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Pairs of an iteration.
 const PAIRS: usize = 96;
@@ -44,23 +40,20 @@ const WAYS: &[ProgramVariant] = &[
     ProgramVariant::new("four loads and their stores, downwards", four_by_four),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "copy_rate",
     about: "how many loads the core stores again in a cycle",
     definition: "aligned loads of which each is stored to another line of the nearest cache, in a core cycle",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["cache_throughput"],
     part: TestedPart::Memory,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
+    experiment: Experiment::Rates(RatesSpec::new(
+        Unit::PerCycle,
+        &[
             width_row("8_bytes", 8, WAYS),
             width_row("16_bytes", 16, WAYS),
             width_row("32_bytes", 32, WAYS),
             width_row("64_bytes", 64, WAYS),
         ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+    )),
+}];

@@ -1,11 +1,7 @@
 //! The levels of data caches, and the memory behind them.
 
-use crate::spec::program_family::{
-    LINE, LevelsSpec, ProgramFamily, StepLoop, WitnessProgram, chase_loop, chase_with_other_ring,
-};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::RingOrder;
-use cyclescope_core::unit::Unit;
 
 pub(super) fn each_line(bytes: usize) -> StepLoop {
     chase_loop(bytes / LINE, LINE, RingOrder::RandomByLine)
@@ -27,22 +23,21 @@ pub(super) fn with_other_ring(bytes: usize) -> StepLoop {
     chase_with_other_ring(bytes / LINE, LINE, OCCUPIED / LINE)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "data_caches",
     about: "how large each level of the data caches is, and how long a load takes",
     definition: "bytes over which loads in random order find all in this level or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &["cache_latency"],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "each line", program: each_line, control: None },
-            ProgramFamily { name: "page after page", program: page_after_page, control: None },
-            ProgramFamily { name: "every other line", program: every_other_line, control: None },
+            ProgramFamily::new("each line", each_line),
+            ProgramFamily::new("page after page", page_after_page),
+            ProgramFamily::new("every other line", every_other_line),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
         witness: Some(WitnessProgram {
-            family: ProgramFamily { name: "each line, beside 8 KiB", program: with_other_ring, control: None },
+            family: ProgramFamily::new("each line, beside 8 KiB", with_other_ring),
             occupied: OCCUPIED,
         }),
         count_range: [4 << 10, 128 << 20],
@@ -52,11 +47,10 @@ pub(crate) const TEST: TestSpec = TestSpec {
         // by a half at most.
         min_ratio: 1.8,
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some(
             "core cycles of a load of 64 bits, mov r, [r], that waits for the one before; its translation is part of it",
         ),
         bytes_per_count: 1,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

@@ -4,30 +4,26 @@
 //! That end may lie just before the second cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
 
 use super::data_caches::page_after_page;
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, chase_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::RingOrder;
-use cyclescope_core::unit::Unit;
 
 /// Every other line of them.
 fn half_of_each_page(bytes: usize) -> StepLoop {
     chase_loop(bytes / (2 * LINE), 2 * LINE, RingOrder::RandomByPage)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "data_caches_by_page",
     about: "how large each level of the data caches is where loads need few translations",
     definition: "bytes over which loads, of all lines of a page in random order before those of another page, find all in this level or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "each line", program: page_after_page, control: None },
-            ProgramFamily { name: "every other line", program: half_of_each_page, control: None },
+            ProgramFamily::new("each line", page_after_page),
+            ProgramFamily::new("every other line", half_of_each_page),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         // No known second cache is larger, and others use third ones too.
         count_range: [4 << 10, 8 << 20],
         unit: Unit::Bytes,
@@ -35,22 +31,22 @@ pub(crate) const TEST: TestSpec = TestSpec {
         // As where each load needs a translation.
         min_ratio: 1.8,
         fills_randomly: true,
-        single_structure: false,
-        always_ends: false,
         // In an order by pages prefetchers bring a part, so that it is no latency.
         cost_definition: None,
         bytes_per_count: 1,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use cyclescope_code::program::memory::AreaFill;
     use std::collections::BTreeSet;
 
     fn asked() -> &'static LevelsSpec {
-        let test: &'static TestSpec = &TEST;
+        let test: &'static TestSpec = find_test("data_caches_by_page");
         let Experiment::Levels(walks) = &test.experiment else { unreachable!("it is one of levels") };
         walks
     }
@@ -58,7 +54,7 @@ mod tests {
     #[test]
     fn loads_of_a_page_come_together_and_programs_are_unlike() {
         let strides = asked().programs.iter().map(|walk| {
-            let steps = (walk.program)(1 << 20);
+            let steps = walk.program(1 << 20);
             let area = &steps.memory.areas[0];
             let AreaFill::Ring(ring) = &area.fill else { panic!("it is a ring") };
             assert!(matches!(ring.order, RingOrder::RandomByPage), "{}", walk.name);

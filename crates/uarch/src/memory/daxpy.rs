@@ -1,13 +1,10 @@
 //! A vector times a number plus a vector.
 
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
-use cyclescope_core::unit::Unit;
-use iced_x86::CpuidFeature::{self, AVX, AVX512F, FMA};
+use iced_x86::CpuidFeature::{AVX, AVX512F, FMA};
 
 /// Bytes of a number.
 const NUMBER: usize = 8;
@@ -72,24 +69,24 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
     }
 }
 
-const SSE: &[ProgramVariant] = &[
-    ProgramVariant::new("one by one", |bytes| daxpy_loop(bytes, 16, 1, false)),
-    ProgramVariant::new("two by two", |bytes| daxpy_loop(bytes, 16, 2, false)),
-    ProgramVariant::new("four by four", |bytes| daxpy_loop(bytes, 16, 4, false)),
-    ProgramVariant::new("eight by eight", |bytes| daxpy_loop(bytes, 16, 8, false)),
-];
-const FMA_32: &[ProgramVariant] = &[
-    ProgramVariant::new("one by one", |bytes| daxpy_loop(bytes, 32, 1, true)),
-    ProgramVariant::new("two by two", |bytes| daxpy_loop(bytes, 32, 2, true)),
-    ProgramVariant::new("four by four", |bytes| daxpy_loop(bytes, 32, 4, true)),
-    ProgramVariant::new("eight by eight", |bytes| daxpy_loop(bytes, 32, 8, true)),
-];
-const FMA_64: &[ProgramVariant] = &[
-    ProgramVariant::new("one by one", |bytes| daxpy_loop(bytes, 64, 1, true)),
-    ProgramVariant::new("two by two", |bytes| daxpy_loop(bytes, 64, 2, true)),
-    ProgramVariant::new("four by four", |bytes| daxpy_loop(bytes, 64, 4, true)),
-    ProgramVariant::new("eight by eight", |bytes| daxpy_loop(bytes, 64, 8, true)),
-];
+/// The numbers are the width, how many are together, and whether multiplication and addition are one.
+fn build_daxpy(bytes: usize, inputs: &Inputs) -> StepLoop {
+    let [width, together, fused, _] = inputs.numbers;
+    daxpy_loop(bytes, width, together, fused == 1)
+}
+
+const fn daxpy(width: usize, fused: usize) -> [ProgramVariant; 4] {
+    [
+        ProgramVariant::built("one by one", build_daxpy, [""; 4], [width, 1, fused, 0]),
+        ProgramVariant::built("two by two", build_daxpy, [""; 4], [width, 2, fused, 0]),
+        ProgramVariant::built("four by four", build_daxpy, [""; 4], [width, 4, fused, 0]),
+        ProgramVariant::built("eight by eight", build_daxpy, [""; 4], [width, 8, fused, 0]),
+    ]
+}
+
+const SSE: &[ProgramVariant] = &daxpy(16, 0);
+const FMA_32: &[ProgramVariant] = &daxpy(32, 1);
+const FMA_64: &[ProgramVariant] = &daxpy(64, 1);
 
 const fn daxpy_row(
     name: &'static str,
@@ -97,28 +94,29 @@ const fn daxpy_row(
     ways: &'static [ProgramVariant],
     needs: &'static [CpuidFeature],
 ) -> TestRow {
-    TestRow::new(name, bytes, 1.0, ways).requiring(needs)
+    TestRow::for_n(name, bytes, ways).requiring(needs)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "daxpy",
     about: "how many numbers of a vector times a number plus a vector the core does in a cycle",
     definition: "numbers of eight bytes in a core cycle, of which one is loaded from each vector, multiplied and added, and stored; both vectors together have 16 KiB or 128 KiB",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+    answers: &["daxpy"],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[
-            daxpy_row("16_bytes_near", NEAR, SSE, &[]),
-            daxpy_row("16_bytes_far", FAR, SSE, &[]),
-            daxpy_row("32_bytes_fma_near", NEAR, FMA_32, &[AVX, FMA]),
-            daxpy_row("32_bytes_fma_far", FAR, FMA_32, &[AVX, FMA]),
-            daxpy_row("64_bytes_fma_near", NEAR, FMA_64, &[AVX512F]),
-            daxpy_row("64_bytes_fma_far", FAR, FMA_64, &[AVX512F]),
-        ],
-        unit: Unit::PerCycle,
         bytes_per_n: 1,
         tolerance_share: 0.12,
-        allow_outlier: false,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::PerCycle,
+            &[
+                daxpy_row("16_bytes_near", NEAR, SSE, &[]),
+                daxpy_row("16_bytes_far", FAR, SSE, &[]),
+                daxpy_row("32_bytes_fma_near", NEAR, FMA_32, &[AVX, FMA]),
+                daxpy_row("32_bytes_fma_far", FAR, FMA_32, &[AVX, FMA]),
+                daxpy_row("64_bytes_fma_near", NEAR, FMA_64, &[AVX512F]),
+                daxpy_row("64_bytes_fma_far", FAR, FMA_64, &[AVX512F]),
+            ],
+        )
     }),
-};
+}];

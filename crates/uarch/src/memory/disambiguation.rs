@@ -5,10 +5,7 @@
 //! address comes much later, and much waits for the load: if the load goes ahead by then, that costs so much less than in the first clean
 //! run. Where in the row that run is alone differs.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Rows of the shorter call.
 const ROWS: u64 = 4;
@@ -61,39 +58,26 @@ fn run_row(late: usize, texts: &RunTexts) -> StepLoop {
     StepLoop { init, iterations: ROWS, ..loop_in_pages(body, 1, 2) }
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "disambiguation",
     about: "how often a load must have had no store before it to its address until it goes ahead of stores whose addresses come late",
     definition: "runs of one load, counted from one in which a store before it had its address, that wait for such a store; none where the load goes ahead at once, or never in so many runs",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); Intel 64 and IA-32 Architectures Optimization Reference Manual, memory disambiguation",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily {
-                name: "one load",
-                program: |_| run_row(1, &ONE),
-                control: Some(|late| run_row(late, &ONE)),
-            },
-            ProgramFamily {
-                name: "two loads",
-                program: |_| run_row(1, &OTHER),
-                control: Some(|late| run_row(late, &OTHER)),
-            },
+            ProgramFamily::new("one load", |_| run_row(1, &ONE)).less(|late| run_row(late, &ONE)),
+            ProgramFamily::new("two loads", |_| run_row(1, &OTHER)).less(|late| run_row(late, &OTHER)),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [1, 96],
-        unit: Unit::Count,
         min_rise: 20.0,
         min_ratio: 1.2,
-        fills_randomly: false,
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

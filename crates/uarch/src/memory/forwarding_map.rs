@@ -1,10 +1,7 @@
 //! Which loads take their bytes from a store before, by where they begin.
 
-use crate::spec::cost_map::{CostMapSpec, MapRow};
-use crate::spec::program_family::{ProgramFamily, StepLoop};
-use crate::spec::text_loop::repeat_text;
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use iced_x86::CpuidFeature::{self, AVX, AVX512F};
+use crate::spec::*;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// The lines of the store in both programs. One of up to 16 bytes begins so far behind the line's begin that no load crosses its ends.
 const AT: [usize; 2] = [64, 64 + 320];
@@ -15,20 +12,20 @@ const END: usize = 12;
 /// Iterations of the shorter call: there are many places.
 const ITERATIONS: u64 = 48;
 
-/// Where a store and a load are.
-#[derive(Clone, Copy)]
-enum AccessPlacement {
-    /// The store stays, and the load goes from the first place at which they have a byte in common to the last one, by steps of so many bytes.
-    Load { step: usize },
-    /// Both are at the same place, which goes across the end of so many bytes.
-    Both { end: usize },
-}
-
-/// A store and a load of so many bytes.
+/// A store and a load of this many bytes.
 struct StoreLoadPair {
     store: usize,
     load: usize,
-    placement: AccessPlacement,
+    /// The store stays, and the load goes from the first place at which they have a byte in common to the last one, by steps of
+    /// this many bytes; or both are at the same place, which goes across the end of this many bytes.
+    step_or_end: usize,
+}
+
+impl StoreLoadPair {
+    /// Whether both are at the same place: ends are of lines or pages.
+    fn is_together(&self) -> bool {
+        self.step_or_end >= LINE
+    }
 }
 
 /// The name of a register, by program, for so many bytes; vectors where the store is one.
@@ -76,90 +73,102 @@ fn multiply_links(pair: &StoreLoadPair, program: usize) -> &'static str {
     }
 }
 
-fn links_loop(pair: &StoreLoadPair, program: usize) -> StepLoop {
-    StepLoop { iterations: ITERATIONS, ..repeat_text("", multiply_links(pair, program)) }
+/// The numbers are bytes of the store, bytes of the load, its step or their end, and the program.
+fn forwarding_loop(number: usize, inputs: &Inputs) -> StepLoop {
+    let [store, load, step_or_end, program] = inputs.numbers;
+    let pair = StoreLoadPair { store, load, step_or_end };
+    let places = if pair.is_together() {
+        [step_or_end * (1 + program) - END + number; 2]
+    } else {
+        // The first load ends with the first byte of the store.
+        let to = AT[program] + if store <= 16 { INSIDE } else { 0 };
+        [to, to + number * step_or_end + step_or_end - load]
+    };
+    let [store, load] = store_and_load(&pair, program, places);
+    repeated(&format!("{store}; {load}; {}", multiply_links(&pair, program)))
 }
 
-fn forwarding_loop(pair: &StoreLoadPair, program: usize, number: usize) -> StepLoop {
-    let places = match pair.placement {
-        // The first load ends with the first byte of the store.
-        AccessPlacement::Load { step } => {
-            let to = AT[program] + if pair.store <= 16 { INSIDE } else { 0 };
-            [to, to + number * step + step - pair.load]
-        }
-        AccessPlacement::Both { end } => [end * (1 + program) - END + number; 2],
-    };
-    let [store, load] = store_and_load(pair, program, places);
-    StepLoop {
-        iterations: ITERATIONS,
-        ..repeat_text("", &format!("{store}; {load}; {}", multiply_links(pair, program)))
+fn links_loop(_: usize, inputs: &Inputs) -> StepLoop {
+    let [store, load, step_or_end, program] = inputs.numbers;
+    repeated(multiply_links(&StoreLoadPair { store, load, step_or_end }, program))
+}
+
+fn repeated(text: &str) -> StepLoop {
+    StepLoop { iterations: ITERATIONS, ..AsmLoop::REPEATED.assemble(text, 0) }
+}
+
+/// Two programs of a store and a load. A chain of general registers has links, which are subtracted.
+const fn chains(store: usize, load: usize, step_or_end: usize) -> [ProgramFamily; 2] {
+    [chain("one place", [store, load, step_or_end, 0]), chain("another place", [store, load, step_or_end, 1])]
+}
+
+const fn chain(name: &'static str, numbers: [usize; 4]) -> ProgramFamily {
+    let inputs = Inputs { texts: [""; 4], numbers };
+    let control = if numbers[0] > 8 { None } else { Some(ProgramSource::Built(links_loop, inputs)) };
+    ProgramFamily { name, program: ProgramSource::Built(forwarding_loop, inputs), control }
+}
+
+/// A row of loads that begin in steps of this many bytes.
+const fn by_steps(
+    name: &'static str,
+    store: usize,
+    load: usize,
+    step: usize,
+    required_features: &'static [CpuidFeature],
+) -> MapRow {
+    MapRow {
+        name,
+        first_place: step as isize - load as isize,
+        place_count: (store + load) / step - 1,
+        stride: step,
+        programs: chains(store, load, step),
+        required_features,
     }
 }
 
-/// Rows by what is stored and loaded.
-macro_rules! rows {
-    ($($name:literal $store:literal $load:literal $wher:expr, $first:expr, $places:expr, $apart:expr, $needs:expr;)+) => {
-        &[$(
-            MapRow {
-                name: $name,
-                first_place: $first,
-                place_count: $places,
-                stride: $apart,
-                programs: [
-                    ProgramFamily {
-                        name: "one place",
-                        program: |number| forwarding_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 0, number),
-                        control: if $store > 8 { None } else { Some(|_| links_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 0)) },
-                    },
-                    ProgramFamily {
-                        name: "another place",
-                        program: |number| forwarding_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 1, number),
-                        control: if $store > 8 { None } else { Some(|_| links_loop(&StoreLoadPair { store: $store, load: $load, placement: $wher }, 1)) },
-                    },
-                ],
-                required_features: $needs,
-            }
-        ),+]
-    };
-    ($($name:literal $store:literal $load:literal by $step:literal $needs:expr;)+) => {
-        rows! { $($name $store $load AccessPlacement::Load { step: $step }, $step - $load, ($store + $load) / $step - 1, $step, $needs;)+ }
-    };
-    ($($name:literal $store:literal end $end:literal $needs:expr;)+) => {
-        rows! { $($name $store $store AccessPlacement::Both { end: $end }, -(END as isize), 2 * END, 1, $needs;)+ }
-    };
+/// A row of stores and loads across the ends of this many bytes.
+const fn across_end(name: &'static str, bytes: usize, end: usize) -> MapRow {
+    MapRow {
+        name,
+        first_place: -(END as isize),
+        place_count: 2 * END,
+        stride: 1,
+        programs: chains(bytes, bytes, end),
+        required_features: &[],
+    }
 }
 
-const NONE: &[CpuidFeature] = &[];
 const WHOLE: &[CpuidFeature] = &[AVX, AVX512F];
 
-const OFFSETS: &[MapRow] = rows! {
-    "4_to_4_bytes" 4 4 by 1 NONE;
-    "4_to_8_bytes" 4 8 by 1 NONE;
-    "8_to_1_bytes" 8 1 by 1 NONE;
-    "8_to_2_bytes" 8 2 by 1 NONE;
-    "8_to_4_bytes" 8 4 by 1 NONE;
-    "8_to_8_bytes" 8 8 by 1 NONE;
-    "16_to_4_bytes" 16 4 by 1 NONE;
-    "16_to_8_bytes" 16 8 by 1 NONE;
-    "16_to_16_bytes" 16 16 by 2 NONE;
-    "32_to_8_bytes" 32 8 by 2 &[AVX];
-    "32_to_16_bytes" 32 16 by 4 &[AVX];
-    "32_to_32_bytes" 32 32 by 8 &[AVX];
-    "64_to_8_bytes" 64 8 by 4 WHOLE;
-    "64_to_32_bytes" 64 32 by 8 WHOLE;
-    "64_to_64_bytes" 64 64 by 16 WHOLE;
-};
+const OFFSETS: &[MapRow] = &[
+    by_steps("4_to_4_bytes", 4, 4, 1, &[]),
+    by_steps("4_to_8_bytes", 4, 8, 1, &[]),
+    by_steps("8_to_1_bytes", 8, 1, 1, &[]),
+    by_steps("8_to_2_bytes", 8, 2, 1, &[]),
+    by_steps("8_to_4_bytes", 8, 4, 1, &[]),
+    by_steps("8_to_8_bytes", 8, 8, 1, &[]),
+    by_steps("16_to_4_bytes", 16, 4, 1, &[]),
+    by_steps("16_to_8_bytes", 16, 8, 1, &[]),
+    by_steps("16_to_16_bytes", 16, 16, 2, &[]),
+    by_steps("32_to_8_bytes", 32, 8, 2, &[AVX]),
+    by_steps("32_to_16_bytes", 32, 16, 4, &[AVX]),
+    by_steps("32_to_32_bytes", 32, 32, 8, &[AVX]),
+    by_steps("64_to_8_bytes", 64, 8, 4, WHOLE),
+    by_steps("64_to_32_bytes", 64, 32, 8, WHOLE),
+    by_steps("64_to_64_bytes", 64, 64, 16, WHOLE),
+];
 
-const ENDS: &[MapRow] = rows! {
-    "8_bytes_at_line_end" 8 end 64 NONE;
-    "16_bytes_at_line_end" 16 end 64 NONE;
-    "8_bytes_at_page_end" 8 end 4096 NONE;
-};
+const ENDS: &[MapRow] = &[
+    across_end("8_bytes_at_line_end", 8, 64),
+    across_end("16_bytes_at_line_end", 16, 64),
+    across_end("8_bytes_at_page_end", 8, 4096),
+];
 
 const fn forwarding_test(
     name: &'static str,
     about: &'static str,
     definition: &'static str,
+    answers: &'static [&'static str],
     rows: &'static [MapRow],
 ) -> TestSpec {
     TestSpec {
@@ -167,24 +176,28 @@ const fn forwarding_test(
         about,
         definition,
         source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); H. Wong, Store-to-Load Forwarding and Memory Disambiguation in x86 Processors (2014)",
+        answers,
         part: TestedPart::Memory,
         experiment: Experiment::CostMap(CostMapSpec { rows, tolerance: 0.3, tolerance_share: 0.06 }),
     }
 }
 
-pub(crate) const TEST: TestSpec = forwarding_test(
-    "forwarding_map",
-    "which loads take their bytes from a store before, by their sizes and by where the load begins",
-    "core cycles from a register through a store and a load that begins so many bytes behind it, and back, where that takes least; of a general register what a chain with two multiplications takes longer than these",
-    OFFSETS,
-);
-
-pub(crate) const AT_ENDS: TestSpec = forwarding_test(
-    "forwarding_ends",
-    "what a value takes through memory across ends of lines and pages, by where it begins",
-    "core cycles from a register through a store and a load at the same address, so many bytes behind the end of a line or page, and back, where that takes least; of a general register as in forwarding_map",
-    ENDS,
-);
+pub(crate) const TESTS: &[TestSpec] = &[
+    forwarding_test(
+        "forwarding_map",
+        "which loads take their bytes from a store before, by their sizes and by where the load begins",
+        "core cycles from a register through a store and a load that begins so many bytes behind it, and back, where that takes least; of a general register what a chain with two multiplications takes longer than these",
+        &["store_forwarding"],
+        OFFSETS,
+    ),
+    forwarding_test(
+        "forwarding_ends",
+        "what a value takes through memory across ends of lines and pages, by where it begins",
+        "core cycles from a register through a store and a load at the same address, so many bytes behind the end of a line or page, and back, where that takes least; of a general register as in forwarding_map",
+        &[],
+        ENDS,
+    ),
+];
 
 #[cfg(test)]
 mod tests {
@@ -202,7 +215,7 @@ mod tests {
         for row in OFFSETS {
             for number in [0, row.place_count - 1] {
                 for walk in &row.programs {
-                    let [store, load] = places(&(walk.program)(number));
+                    let [store, load] = places(&walk.program(number));
                     assert_eq!(load - store, row.place_at(number) as i64, "{}", row.name);
                 }
             }
@@ -216,7 +229,7 @@ mod tests {
         for (row, end) in ENDS.iter().zip([64, 64, 4096]) {
             for number in [0, row.place_count - 1] {
                 for walk in &row.programs {
-                    let [store, load] = places(&(walk.program)(number));
+                    let [store, load] = places(&walk.program(number));
                     let behind = store - row.place_at(number) as i64;
                     assert!(store == load && behind % end == 0 && behind > 0, "{}", row.name);
                 }
@@ -227,11 +240,11 @@ mod tests {
     fn a_control_is_the_program_without_its_store_and_its_load() {
         let mut controls = 0;
         for walk in OFFSETS.iter().chain(ENDS).flat_map(|row| &row.programs) {
-            let Some(without) = walk.control else { continue };
+            let Some(without) = walk.control(1) else { continue };
             let decoded = |steps: StepLoop| -> Vec<Instruction> {
                 Decoder::new(64, &steps.body, DecoderOptions::NONE).into_iter().collect()
             };
-            let [mut own, rest] = [(walk.program)(1), without(1)].map(decoded);
+            let [mut own, rest] = [walk.program(1), without].map(decoded);
             own.retain(|one| one.memory_base() != Register::R14);
             let texts = |all: &[Instruction]| all.iter().map(Instruction::to_string).collect::<Vec<_>>();
             assert_eq!(texts(&own), texts(&rest), "{}", walk.name);

@@ -1,8 +1,6 @@
 //! What huge pages are worth here.
 
-use crate::spec::program_family::{LINE, StepLoop, chase_loop};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{MemoryArea, PAGE_BYTES, PageSize, ProgramMemory, RingOrder};
 
 /// Small pages of the ring, 32 MiB of them: more than any level of translations holds, and their lines have room in a second cache.
@@ -35,27 +33,26 @@ fn another_line_huge(count: usize) -> StepLoop {
     in_huge_pages(another_line(count))
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "huge_pages",
     about: "what a load waits less where pages have 2 MiB",
     definition: "core cycles by which a load, of one line in each 4 KiB of 32 MiB, takes longer in pages of 4 KiB than in pages of 2 MiB",
     source: "A. Basu et al., Efficient Virtual Memory for Big Memory Servers (2013), section 2",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Contrast(ContrastSpec {
         rows: &[TestRow::new(
             "",
-            1,
-            1.0,
             &[
-                ProgramVariant::with_control("a line of each page", a_line, a_line_huge),
-                ProgramVariant::with_control("another line of each page", another_line, another_line_huge),
+                ProgramVariant::new("a line of each page", a_line).less_generated(a_line_huge),
+                ProgramVariant::new("another line of each page", another_line).less_generated(another_line_huge),
             ],
         )],
         tolerance: 3.0,
         // As levels of caches, and with other physical pages each time.
         tolerance_share: 0.25,
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,8 @@
 //! Translations of data addresses in huge pages.
 
 use super::huge_pages::in_huge_pages;
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, chase_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, RingOrder};
-use cyclescope_core::unit::Unit;
 
 /// One line of each page. The next one is in the next page, and in the next 4 KiB of it: so all sets of the cache have their part,
 /// and where the hypervisor splits huge pages all sets of translations.
@@ -24,32 +22,27 @@ fn as_many_others(lines: usize) -> StepLoop {
     chase_loop(lines, 3 * LINE, RingOrder::RandomByLine)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "huge_tlb",
     about: "how many pages of 2 MiB have their translation at hand, and what one more costs",
     definition: "pages of 2 MiB over which loads in random order find all translations in this level or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "a line of each page", program: a_line, control: Some(as_many_lines) },
-            ProgramFamily { name: "another line of each page", program: another_line, control: Some(as_many_others) },
+            ProgramFamily::new("a line of each page", a_line).less(as_many_lines),
+            ProgramFamily::new("another line of each page", another_line).less(as_many_others),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         // Where huge pages are split, their pieces have the room of small pages: no core with less for huge ones than for small
         // ones has more than these.
         count_range: [8, 48],
-        unit: Unit::Count,
         min_rise: 3.0,
         min_ratio: 1.3,
-        fills_randomly: false,
-        single_structure: false,
-        always_ends: false,
         cost_definition: Some(
             "core cycles by which a load takes longer than one of as many lines in fewer pages: none in the first level",
         ),
         bytes_per_count: (HUGE_PAGE_BYTES + 3 * PAGE_BYTES) as usize + 3 * LINE,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

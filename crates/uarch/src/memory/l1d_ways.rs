@@ -1,9 +1,7 @@
 //! The ways of the nearest data cache.
 
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, chase_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::RingOrder;
-use cyclescope_core::unit::Unit;
 
 /// Bytes after which the sets of any nearest data cache begin again.
 const SETS: usize = 64 << 10;
@@ -25,28 +23,24 @@ fn many_sets_of_more(lines: usize) -> StepLoop {
     chase_loop(lines, 3 * SETS + LINE, RingOrder::RandomByLine)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "l1d_ways",
     about: "how many lines a set of the nearest data cache holds",
     definition: "lines with the same address modulo 64 KiB that are all in the nearest data cache",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "each 64 KiB", program: one_set, control: Some(many_sets) },
-            ProgramFamily { name: "each 192 KiB", program: one_set_of_more, control: Some(many_sets_of_more) },
+            ProgramFamily::new("each 64 KiB", one_set).less(many_sets),
+            ProgramFamily::new("each 192 KiB", one_set_of_more).less(many_sets_of_more),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [2, 48],
-        unit: Unit::Count,
         min_rise: 3.0,
         min_ratio: 1.3,
-        fills_randomly: false,
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
         bytes_per_count: 3 * SETS + LINE,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

@@ -2,14 +2,12 @@
 //!
 //! Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
 
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PointerPosition, ProgramMemory,
     StoreLifetime,
 };
 use cyclescope_core::random::Random;
-use cyclescope_core::unit::Unit;
 
 /// Bytes after which the sets of any second cache begin again, and fewer with which those of most do.
 const SETS: usize = 1 << 20;
@@ -75,32 +73,28 @@ fn others_of_half(number: usize) -> StepLoop {
     load_ring(set_lines(number, FEWER_SETS, ANOTHER, false), FEWER_SETS)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "l2_ways",
     about: "how many lines a set of the second data cache holds",
     definition: "lines with the same address modulo 1 MiB, in pages of 2 MiB, that are all in the second data cache or a nearer one",
     source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "each MiB", program: each_mib, control: Some(other_sets) },
-            ProgramFamily { name: "each 512 KiB", program: each_half, control: Some(others_of_half) },
+            ProgramFamily::new("each MiB", each_mib).less(other_sets),
+            ProgramFamily::new("each 512 KiB", each_half).less(others_of_half),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [2, MOST],
-        unit: Unit::Count,
         // More than a second cache takes longer than the nearest one, as where both programs wait for translations.
         min_rise: 12.0,
         min_ratio: 1.3,
-        fills_randomly: false,
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
         bytes_per_count: SETS,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,6 @@
 //! What a load from the nearest cache takes, by how its address is made and by where it goes.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 /// Cells that the loads go round, and loads of an iteration.
@@ -158,36 +154,36 @@ const VECTORS: &[ProgramVariant] = &[
     ProgramVariant::new("integers, downwards", integer_load_chain),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "load_latency",
     about: "how long a load from the nearest cache takes, by its address and its register",
     definition: "core cycles from the result of one load, which is the address of the next one, to that one's result: of mov r64, [r] and the same with a displacement, an \
                  index, or both; with an index and with a part of a register, zero or sign extended; of loads into a vector register the sum with movq r64, xmm",
     source: "A. Fog, Instruction tables (2024), how the values were measured",
+    answers: &["cache_latency"],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[
-            TestRow::new("base", 0, 1.0, PLAIN),
-            TestRow::new("displacement_64", 64, 1.0, PLAIN),
-            TestRow::new("displacement_4096", 4096, 1.0, PLAIN),
-            TestRow::new("index", 1, 1.0, INDEXED),
-            TestRow::new("index_scaled", 8, 1.0, INDEXED),
-            TestRow::new("index_and_displacement", 1, 1.0, INDEXED_MOVED),
-            TestRow::new("index_8_bits", 8, 1.0, ZEROS),
-            TestRow::new("index_8_bits_signed", 8, 1.0, SIGNS),
-            TestRow::new("index_16_bits", 16, 1.0, ZEROS),
-            TestRow::new("index_16_bits_signed", 16, 1.0, SIGNS),
-            TestRow::new("index_32_bits", 32, 1.0, ZEROS),
-            TestRow::new("index_32_bits_signed", 32, 1.0, SIGNS),
-            TestRow::new("with_movq_8_bytes", 8, 1.0, VECTORS),
-            TestRow::new("with_movq_xmm", 16, 1.0, VECTORS),
-            TestRow::new("with_movq_ymm", 32, 1.0, VECTORS).requiring(&[AVX]),
-            TestRow::new("with_movq_zmm", 64, 1.0, VECTORS).requiring(&[AVX, AVX512F]),
-        ],
-        unit: Unit::CoreCycles,
-        bytes_per_n: 0,
         tolerance_share: 0.02,
-        allow_outlier: false,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::CoreCycles,
+            &[
+                TestRow::for_n("base", 0, PLAIN),
+                TestRow::for_n("displacement_64", 64, PLAIN),
+                TestRow::for_n("displacement_4096", 4096, PLAIN),
+                TestRow::new("index", INDEXED),
+                TestRow::for_n("index_scaled", 8, INDEXED),
+                TestRow::new("index_and_displacement", INDEXED_MOVED),
+                TestRow::for_n("index_8_bits", 8, ZEROS),
+                TestRow::for_n("index_8_bits_signed", 8, SIGNS),
+                TestRow::for_n("index_16_bits", 16, ZEROS),
+                TestRow::for_n("index_16_bits_signed", 16, SIGNS),
+                TestRow::for_n("index_32_bits", 32, ZEROS),
+                TestRow::for_n("index_32_bits_signed", 32, SIGNS),
+                TestRow::for_n("with_movq_8_bytes", 8, VECTORS),
+                TestRow::for_n("with_movq_xmm", 16, VECTORS),
+                TestRow::for_n("with_movq_ymm", 32, VECTORS).requiring(&[AVX]),
+                TestRow::for_n("with_movq_zmm", 64, VECTORS).requiring(&[AVX, AVX512F]),
+            ],
+        )
     }),
-};
+}];

@@ -1,10 +1,6 @@
 //! Loads that the nearest cache answers in a cycle.
 
-use crate::spec::data_moves::{load_text, loop_in_pages, width_row};
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Loads of an iteration.
 const LOADS: usize = 192;
@@ -52,23 +48,20 @@ const WAYS: &[ProgramVariant] = &[
     ProgramVariant::new("a line of two pages", one_set),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "load_rate",
     about: "how many loads of each width the core does in a cycle",
     definition: "aligned loads that the nearest cache answers in a core cycle, none of which waits for another",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["cache_throughput"],
     part: TestedPart::Memory,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
+    experiment: Experiment::Rates(RatesSpec::new(
+        Unit::PerCycle,
+        &[
             width_row("8_bytes", 8, WAYS),
             width_row("16_bytes", 16, WAYS),
             width_row("32_bytes", 32, WAYS),
             width_row("64_bytes", 64, WAYS),
         ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+    )),
+}];

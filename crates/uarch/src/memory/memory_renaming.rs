@@ -4,275 +4,262 @@
 //! can give the load what the store has where it loads the same; a load that begins behind the store's first byte has to wait for
 //! memory. What is between the two and how their addresses are written is the same in both programs.
 
-use crate::spec::data_moves::loop_in_pages;
-use crate::spec::program_family::{StepLoop, assemble};
-use crate::spec::rate::{ContrastSpec, ProgramVariant, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 
-/// Pages of the areas. The stack is at the end of the last one.
-const PAGES: u64 = 2;
-/// Steps of an iteration: few, as cores know by the instructions which loads are of which stores.
+/// Steps of an iteration.
 const STEPS: usize = 4;
-/// Iterations of the shorter call.
-const ITERATIONS: u64 = 60;
-
 /// Multiplications of a step at least.
 const LINKS: usize = 2;
 /// Stores or instructions that every core takes while one multiplication lasts.
-const STORES: usize = 2;
-const INSTRUCTIONS: usize = 6;
+const STORES_EACH: usize = 2;
+const INSTRUCTIONS_EACH: usize = 6;
 
-/// A loop over a text. RBP is R14, R13 is one, and R12 zero.
-fn chain_loop(text: &str) -> StepLoop {
-    let before = "mov rbp, r14; mov r13d, 1; xor r12d, r12d; lea rsp, [r14 + 8192]; mov eax, 1; mov esi, 1";
-    let steps = loop_in_pages(assemble(text).repeat(STEPS), STEPS, PAGES);
-    StepLoop { init: assemble(before), iterations: ITERATIONS, ..steps }
-}
+/// RBP is R14, R13 is one, R12 zero, and RSP points to the end of the pages. There are few steps, as cores know by the
+/// instructions which loads are of which stores.
+const CHAIN: AsmLoop = AsmLoop {
+    setup: "mov rbp, r14; mov r13d, 1; xor r12d, r12d; lea rsp, [r14 + 8192]; mov eax, 1; mov esi, 1",
+    iterations: Some(60),
+    ..AsmLoop::bare(STEPS, 2)
+};
 
-/// What is between a store and its load.
-type BetweenText = fn(usize) -> String;
-
-/// Bytes in which no store between is at the address of the load: some cores take a load for one of a store that is a multiple of as many bytes away, and begin again
-/// when they see that it is not (31 cycles on Genoa, family 25, model 17).
+/// Bytes in which no store between is at the address of the load: some cores take a load for one of a store that is a
+/// multiple of as many bytes away, and begin again when they see that it is not (31 cycles on Genoa, family 25, model 17).
 const ALIAS: usize = 1024;
 /// Where the stores between begin: behind all that is stored and loaded by offsets of less than half of these bytes.
 const BETWEEN: usize = ALIAS + ALIAS / 2;
 
-fn stores_between(number: usize) -> String {
-    (0..number).map(|place| format!("mov [r14 + {}], rbx; ", BETWEEN + 8 * place)).collect()
-}
-
-fn nops_between(number: usize) -> String {
-    "nop; ".repeat(number)
-}
-
-/// A chain whose load is behind so many of something, and multiplications that last longer than these.
-fn chain_across(number: usize, between: BetweenText, each: usize, [store, load, link]: [&str; 3]) -> StepLoop {
+/// A chain whose load is behind so many stores or no-operations, and multiplications that last longer than these: one for
+/// as many as the first number. The texts are the store, the load and the multiplication.
+fn chain_across(number: usize, inputs: &Inputs) -> StepLoop {
+    let Inputs { texts: [store, load, link, between], numbers: [each, ..] } = *inputs;
+    let between: String = match between {
+        "stores" => (0..number).map(|place| format!("mov [r14 + {}], rbx; ", BETWEEN + 8 * place)).collect(),
+        _ => "nop; ".repeat(number),
+    };
     let links = format!("; {link}").repeat(LINKS + number / each);
-    chain_loop(&format!("{store}; {}{load}{links}", between(number)))
+    CHAIN.assemble(&format!("{store}; {between}{load}{links}"), 0)
 }
 
 /// A program through a load of a part, less one through a load of what was stored.
-macro_rules! renamed {
-    ($part:expr, $whole:expr) => {
-        ProgramVariant::with_control(concat!($part, ", less ", $whole), |_| chain_loop($part), |_| chain_loop($whole))
-    };
+const fn renamed(part: &'static str, whole: &'static str) -> ProgramVariant {
+    CHAIN.asm(part).less(whole)
 }
 
-/// Two such programs of 64 bits: what is between, and of each the address of the store, that of the load, and that of the load of a part.
-macro_rules! of_64 {
-    ($name:literal, $between:literal, $one:literal $one_load:literal $one_part:literal, $other:literal $other_load:literal $other_part:literal) => {
-        TestRow::new(
-            $name,
-            1,
-            1.0,
-            &[
-                renamed!(
-                    concat!("mov [", $one, "], rax; ", $between, "mov eax, [", $one_part, "]; imul rax, rax"),
-                    concat!("mov [", $one, "], rax; ", $between, "mov rax, [", $one_load, "]; imul rax, rax")
+/// A chain through `rax` and one through `rsi`: the address of each store, that of its load, that of the load of a part, and
+/// what is between.
+const fn of_64(one: Texts, other: Texts) -> [ProgramVariant; 2] {
+    [
+        CHAIN
+            .with(one)
+            .asm("mov [{a}], rax; {d}mov eax, [{c}]; imul rax, rax")
+            .less("mov [{a}], rax; {d}mov rax, [{b}]; imul rax, rax"),
+        CHAIN
+            .with(other)
+            .asm("mov [{a}], rsi; {d}mov esi, [{c}]; imul rsi, rsi, 5")
+            .less("mov [{a}], rsi; {d}mov rsi, [{b}]; imul rsi, rsi, 5"),
+    ]
+}
+
+/// Two such programs with stores or no-operations between.
+const fn across(between: &'static str, each: usize) -> [ProgramVariant; 2] {
+    let [link, other] = ["imul rax, rax", "imul rsi, rsi, 5"];
+    let numbers = [each, 0, 0, 0];
+    [
+        ProgramVariant::built(
+            "through [r14 + 64] and rax, less a load of the whole",
+            chain_across,
+            ["mov [r14 + 64], rax", "mov eax, [r14 + 68]", link, between],
+            numbers,
+        )
+        .less_built(["mov [r14 + 64], rax", "mov rax, [r14 + 64]", link, between], numbers),
+        ProgramVariant::built(
+            "through [rbp + 328] and rsi, less a load of the whole",
+            chain_across,
+            ["mov [rbp + 328], rsi", "mov esi, [rbp + 332]", other, between],
+            numbers,
+        )
+        .less_built(["mov [rbp + 328], rsi", "mov rsi, [rbp + 328]", other, between], numbers),
+    ]
+}
+const STORES: &[ProgramVariant] = &across("stores", STORES_EACH);
+const NOPS: &[ProgramVariant] = &across("nops", INSTRUCTIONS_EACH);
+
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "memory_renaming",
+        about: "whether a load has what a store before it stored without waiting for memory, by address, width and distance",
+        definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know (forwarding that is slower from there shows the same: see forwarding_map); none where the core waits for memory",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), memory mirroring",
+        answers: &["memory_mirror"],
+        part: TestedPart::Memory,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[
+                TestRow::new("base", &of_64(["r14", "r14", "r14 + 4", ""], ["rbp", "rbp", "rbp + 4", ""])),
+                TestRow::new(
+                    "base_and_offset",
+                    &of_64(["r14 + 64", "r14 + 64", "r14 + 68", ""], ["rbp + 120", "rbp + 120", "rbp + 124", ""]),
                 ),
-                renamed!(
-                    concat!("mov [", $other, "], rsi; ", $between, "mov esi, [", $other_part, "]; imul rsi, rsi, 5"),
-                    concat!("mov [", $other, "], rsi; ", $between, "mov rsi, [", $other_load, "]; imul rsi, rsi, 5")
+                TestRow::new(
+                    "base_and_long_offset",
+                    &of_64(["r14 + 1024", "r14 + 1024", "r14 + 1028", ""], ["rbp + 328", "rbp + 328", "rbp + 332", ""]),
+                ),
+                TestRow::new(
+                    "stack_pointer",
+                    &of_64(["rsp - 64", "rsp - 64", "rsp - 60", ""], ["rsp - 120", "rsp - 120", "rsp - 116", ""]),
+                ),
+                TestRow::new(
+                    "index",
+                    &of_64(
+                        ["r14 + r12 + 64", "r14 + r12 + 64", "r14 + r12 + 68", ""],
+                        ["rbp + 8*r12 + 120", "rbp + 8*r12 + 120", "rbp + 8*r12 + 124", ""],
+                    ),
+                ),
+                TestRow::new(
+                    "index_in_load",
+                    &of_64(
+                        ["r14 + 64", "r14 + r12 + 64", "r14 + r12 + 68", ""],
+                        ["rbp + 120", "rbp + 8*r12 + 120", "rbp + 8*r12 + 124", ""],
+                    ),
+                ),
+                TestRow::new(
+                    "another_base",
+                    &of_64(["r14 + 64", "rbp + 64", "rbp + 68", ""], ["rbp + 120", "r14 + 120", "r14 + 124", ""]),
+                ),
+                TestRow::new(
+                    "base_written_again",
+                    &of_64(
+                        ["rbp + 64", "rbp + 64", "rbp + 68", "mov rbp, r14; "],
+                        ["rbp + 120", "rbp + 120", "rbp + 124", "mov rbp, r14; "],
+                    ),
+                ),
+                TestRow::new(
+                    "base_added_to",
+                    &of_64(
+                        ["rbp + 64", "rbp + 64", "rbp + 68", "add rbp, 8; sub rbp, 8; "],
+                        ["rbp + 120", "rbp + 120", "rbp + 124", "add rbp, 8; sub rbp, 8; "],
+                    ),
+                ),
+                TestRow::new(
+                    "base_multiplied",
+                    &of_64(
+                        ["rbp + 64", "rbp + 64", "rbp + 68", "imul rbp, r13; "],
+                        ["rbp + 120", "rbp + 120", "rbp + 124", "imul rbp, r13; "],
+                    ),
+                ),
+                TestRow::new(
+                    "push_and_pop",
+                    &[
+                        renamed(
+                            "push rax; mov eax, [rsp + 4]; add rsp, 8; imul rax, rax",
+                            "push rax; pop rax; imul rax, rax",
+                        ),
+                        renamed(
+                            "push rsi; mov esi, [rsp + 4]; add rsp, 8; imul rsi, rsi, 5",
+                            "push rsi; pop rsi; imul rsi, rsi, 5",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "32_bits",
+                    &[
+                        renamed(
+                            "mov [r14 + 64], rax; mov eax, [r14 + 68]; imul rax, rax",
+                            "mov [r14 + 64], eax; mov eax, [r14 + 64]; imul rax, rax",
+                        ),
+                        renamed(
+                            "mov [rbp + 120], rsi; mov esi, [rbp + 124]; imul rsi, rsi, 5",
+                            "mov [rbp + 120], esi; mov esi, [rbp + 120]; imul rsi, rsi, 5",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "8_bits",
+                    &[
+                        renamed(
+                            "mov [r14 + 64], rax; movzx eax, byte ptr [r14 + 65]; imul rax, rax",
+                            "mov [r14 + 64], al; movzx eax, byte ptr [r14 + 64]; imul rax, rax",
+                        ),
+                        renamed(
+                            "mov [rbp + 120], rsi; movzx esi, byte ptr [rbp + 121]; imul rsi, rsi, 5",
+                            "mov [rbp + 120], sil; movzx esi, byte ptr [rbp + 120]; imul rsi, rsi, 5",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "first_32_bits",
+                    &[
+                        renamed(
+                            "mov [r14 + 64], rax; mov eax, [r14 + 68]; imul rax, rax",
+                            "mov [r14 + 64], rax; mov eax, [r14 + 64]; imul rax, rax",
+                        ),
+                        renamed(
+                            "mov [rbp + 120], rsi; mov esi, [rbp + 124]; imul rsi, rsi, 5",
+                            "mov [rbp + 120], rsi; mov esi, [rbp + 120]; imul rsi, rsi, 5",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "operand",
+                    &[
+                        renamed(
+                            "mov [r14 + 64], rax; add eax, [r14 + 68]; imul rax, rax",
+                            "mov [r14 + 64], rax; add rax, [r14 + 64]; imul rax, rax",
+                        ),
+                        renamed(
+                            "mov [rbp + 120], rsi; or esi, [rbp + 124]; imul rsi, rsi, 5",
+                            "mov [rbp + 120], rsi; or rsi, [rbp + 120]; imul rsi, rsi, 5",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "xmm",
+                    &[
+                        renamed(
+                            "movups [r14 + 64], xmm0; movq xmm0, [r14 + 72]; pmuludq xmm0, xmm0",
+                            "movups [r14 + 64], xmm0; movups xmm0, [r14 + 64]; pmuludq xmm0, xmm0",
+                        ),
+                        renamed(
+                            "movdqu [rbp + 112], xmm1; movq xmm1, [rbp + 120]; pmaddwd xmm1, xmm15",
+                            "movdqu [rbp + 112], xmm1; movdqu xmm1, [rbp + 112]; pmaddwd xmm1, xmm15",
+                        ),
+                    ],
                 ),
             ],
-        )
-    };
-}
-
-/// Two such programs of which so many of something are between store and load.
-macro_rules! reach_row {
-    ($name:literal, $number:literal, $between:ident, $each:ident) => {
-        TestRow::new(
-            $name,
-            $number,
-            1.0,
-            &[
-                ProgramVariant::with_control(
-                    "through [r14 + 64] and rax, less a load of the whole",
-                    |number| {
-                        chain_across(
-                            number,
-                            $between,
-                            $each,
-                            ["mov [r14 + 64], rax", "mov eax, [r14 + 68]", "imul rax, rax"],
-                        )
-                    },
-                    |number| {
-                        chain_across(
-                            number,
-                            $between,
-                            $each,
-                            ["mov [r14 + 64], rax", "mov rax, [r14 + 64]", "imul rax, rax"],
-                        )
-                    },
-                ),
-                ProgramVariant::with_control(
-                    "through [rbp + 328] and rsi, less a load of the whole",
-                    |number| {
-                        chain_across(
-                            number,
-                            $between,
-                            $each,
-                            ["mov [rbp + 328], rsi", "mov esi, [rbp + 332]", "imul rsi, rsi, 5"],
-                        )
-                    },
-                    |number| {
-                        chain_across(
-                            number,
-                            $between,
-                            $each,
-                            ["mov [rbp + 328], rsi", "mov rsi, [rbp + 328]", "imul rsi, rsi, 5"],
-                        )
-                    },
-                ),
+            tolerance: 1.0,
+            tolerance_share: 0.2,
+        }),
+    },
+    TestSpec {
+        name: "memory_renaming_reach",
+        about: "how far behind a store a load may be and have what it stored without waiting for memory",
+        definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know (forwarding that is slower from there shows the same: see forwarding_map); none where the core waits for memory",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), memory mirroring",
+        answers: &["memory_mirror"],
+        part: TestedPart::Memory,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[
+                TestRow::for_n("4_stores", 4, STORES),
+                TestRow::for_n("8_stores", 8, STORES),
+                TestRow::for_n("16_stores", 16, STORES),
+                TestRow::for_n("32_stores", 32, STORES),
+                TestRow::for_n("64_stores", 64, STORES),
+                TestRow::for_n("16_instructions", 16, NOPS),
+                TestRow::for_n("64_instructions", 64, NOPS),
+                TestRow::for_n("128_instructions", 128, NOPS),
+                TestRow::for_n("256_instructions", 256, NOPS),
             ],
-        )
-    };
-}
-
-pub(crate) const TEST: TestSpec = TestSpec {
-    name: "memory_renaming",
-    about: "whether a load has what a store before it stored without waiting for memory, by address, width and distance",
-    definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know (forwarding that is slower from there shows the same: see forwarding_map); none where the core waits for memory",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), memory mirroring",
-    part: TestedPart::Memory,
-    experiment: Experiment::Contrast(ContrastSpec {
-        rows: &[
-            of_64!("base", "", "r14" "r14" "r14 + 4", "rbp" "rbp" "rbp + 4"),
-            of_64!("base_and_offset", "", "r14 + 64" "r14 + 64" "r14 + 68", "rbp + 120" "rbp + 120" "rbp + 124"),
-            of_64!("base_and_long_offset", "", "r14 + 1024" "r14 + 1024" "r14 + 1028", "rbp + 328" "rbp + 328" "rbp + 332"),
-            of_64!("stack_pointer", "", "rsp - 64" "rsp - 64" "rsp - 60", "rsp - 120" "rsp - 120" "rsp - 116"),
-            of_64!("index", "", "r14 + r12 + 64" "r14 + r12 + 64" "r14 + r12 + 68", "rbp + 8*r12 + 120" "rbp + 8*r12 + 120" "rbp + 8*r12 + 124"),
-            of_64!("index_in_load", "", "r14 + 64" "r14 + r12 + 64" "r14 + r12 + 68", "rbp + 120" "rbp + 8*r12 + 120" "rbp + 8*r12 + 124"),
-            of_64!("another_base", "", "r14 + 64" "rbp + 64" "rbp + 68", "rbp + 120" "r14 + 120" "r14 + 124"),
-            of_64!("base_written_again", "mov rbp, r14; ", "rbp + 64" "rbp + 64" "rbp + 68", "rbp + 120" "rbp + 120" "rbp + 124"),
-            of_64!("base_added_to", "add rbp, 8; sub rbp, 8; ", "rbp + 64" "rbp + 64" "rbp + 68", "rbp + 120" "rbp + 120" "rbp + 124"),
-            of_64!("base_multiplied", "imul rbp, r13; ", "rbp + 64" "rbp + 64" "rbp + 68", "rbp + 120" "rbp + 120" "rbp + 124"),
-            TestRow::new(
-                "push_and_pop",
-                1,
-                1.0,
-                &[
-                    renamed!(
-                        "push rax; mov eax, [rsp + 4]; add rsp, 8; imul rax, rax",
-                        "push rax; pop rax; imul rax, rax"
-                    ),
-                    renamed!(
-                        "push rsi; mov esi, [rsp + 4]; add rsp, 8; imul rsi, rsi, 5",
-                        "push rsi; pop rsi; imul rsi, rsi, 5"
-                    ),
-                ],
-            ),
-            TestRow::new(
-                "32_bits",
-                1,
-                1.0,
-                &[
-                    renamed!(
-                        "mov [r14 + 64], rax; mov eax, [r14 + 68]; imul rax, rax",
-                        "mov [r14 + 64], eax; mov eax, [r14 + 64]; imul rax, rax"
-                    ),
-                    renamed!(
-                        "mov [rbp + 120], rsi; mov esi, [rbp + 124]; imul rsi, rsi, 5",
-                        "mov [rbp + 120], esi; mov esi, [rbp + 120]; imul rsi, rsi, 5"
-                    ),
-                ],
-            ),
-            TestRow::new(
-                "8_bits",
-                1,
-                1.0,
-                &[
-                    renamed!(
-                        "mov [r14 + 64], rax; movzx eax, byte ptr [r14 + 65]; imul rax, rax",
-                        "mov [r14 + 64], al; movzx eax, byte ptr [r14 + 64]; imul rax, rax"
-                    ),
-                    renamed!(
-                        "mov [rbp + 120], rsi; movzx esi, byte ptr [rbp + 121]; imul rsi, rsi, 5",
-                        "mov [rbp + 120], sil; movzx esi, byte ptr [rbp + 120]; imul rsi, rsi, 5"
-                    ),
-                ],
-            ),
-            TestRow::new(
-                "first_32_bits",
-                1,
-                1.0,
-                &[
-                    renamed!(
-                        "mov [r14 + 64], rax; mov eax, [r14 + 68]; imul rax, rax",
-                        "mov [r14 + 64], rax; mov eax, [r14 + 64]; imul rax, rax"
-                    ),
-                    renamed!(
-                        "mov [rbp + 120], rsi; mov esi, [rbp + 124]; imul rsi, rsi, 5",
-                        "mov [rbp + 120], rsi; mov esi, [rbp + 120]; imul rsi, rsi, 5"
-                    ),
-                ],
-            ),
-            TestRow::new(
-                "operand",
-                1,
-                1.0,
-                &[
-                    renamed!(
-                        "mov [r14 + 64], rax; add eax, [r14 + 68]; imul rax, rax",
-                        "mov [r14 + 64], rax; add rax, [r14 + 64]; imul rax, rax"
-                    ),
-                    renamed!(
-                        "mov [rbp + 120], rsi; or esi, [rbp + 124]; imul rsi, rsi, 5",
-                        "mov [rbp + 120], rsi; or rsi, [rbp + 120]; imul rsi, rsi, 5"
-                    ),
-                ],
-            ),
-            TestRow::new(
-                "xmm",
-                1,
-                1.0,
-                &[
-                    renamed!(
-                        "movups [r14 + 64], xmm0; movq xmm0, [r14 + 72]; pmuludq xmm0, xmm0",
-                        "movups [r14 + 64], xmm0; movups xmm0, [r14 + 64]; pmuludq xmm0, xmm0"
-                    ),
-                    renamed!(
-                        "movdqu [rbp + 112], xmm1; movq xmm1, [rbp + 120]; pmaddwd xmm1, xmm15",
-                        "movdqu [rbp + 112], xmm1; movdqu xmm1, [rbp + 112]; pmaddwd xmm1, xmm15"
-                    ),
-                ],
-            ),
-        ],
-        tolerance: 1.0,
-        tolerance_share: 0.2,
-    }),
-};
-
-pub(crate) const REACH: TestSpec = TestSpec {
-    name: "memory_renaming_reach",
-    about: "how far behind a store a load may be and have what it stored without waiting for memory",
-    definition: TEST.definition,
-    source: TEST.source,
-    part: TestedPart::Memory,
-    experiment: Experiment::Contrast(ContrastSpec {
-        rows: &[
-            reach_row!("4_stores", 4, stores_between, STORES),
-            reach_row!("8_stores", 8, stores_between, STORES),
-            reach_row!("16_stores", 16, stores_between, STORES),
-            reach_row!("32_stores", 32, stores_between, STORES),
-            reach_row!("64_stores", 64, stores_between, STORES),
-            reach_row!("16_instructions", 16, nops_between, INSTRUCTIONS),
-            reach_row!("64_instructions", 64, nops_between, INSTRUCTIONS),
-            reach_row!("128_instructions", 128, nops_between, INSTRUCTIONS),
-            reach_row!("256_instructions", 256, nops_between, INSTRUCTIONS),
-        ],
-        // Renaming saves the way through memory, of four cycles at least. Behind 32 stores the whole takes one cycle more than the part, where neither is renamed
-        // (Genoa, family 25, model 17).
-        tolerance: 2.0,
-        tolerance_share: 0.2,
-    }),
-};
+            // Renaming saves the way through memory, of four cycles at least. Behind 32 stores the whole takes one cycle more than the part, where neither is renamed
+            // (Genoa, family 25, model 17).
+            tolerance: 2.0,
+            tolerance_share: 0.2,
+        }),
+    },
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, OpAccess};
 
     /// Bytes that a program stores and loads, as places and widths.
@@ -297,13 +284,17 @@ mod tests {
     /// No program has an event in it that is another one's.
     #[test]
     fn no_store_between_is_taken_for_that_of_the_load() {
-        for (row, way) in REACH.rows().iter().flat_map(|row| row.variants.iter().map(move |way| (row, way))) {
-            for program in [Some(way.family.program), way.family.control].into_iter().flatten() {
-                let [stored, loaded] = accesses(&program(row.n));
+        for (row, way) in find_test("memory_renaming_reach")
+            .rows()
+            .iter()
+            .flat_map(|row| row.variants.iter().map(move |way| (row, way)))
+        {
+            for steps in std::iter::once(way.family.program(row.n)).chain(way.family.control(row.n)) {
+                let [stored, loaded] = accesses(&steps);
                 let (load, width) = loaded[0];
                 for (store, _) in &stored[1..] {
                     let apart = (store % ALIAS as u64).abs_diff(load % ALIAS as u64);
-                    assert!(apart >= width as u64, "{}, {}: {store} and {load}", row.name, way.family.name);
+                    assert!(apart >= width as u64, "{}, {}: {store} and {load}", row.name, way.family.label());
                 }
             }
         }
@@ -312,11 +303,11 @@ mod tests {
     /// The program loads a part behind the first byte of what was stored, and the control from that byte on.
     #[test]
     fn the_control_loads_what_was_stored_from_its_first_byte_on() {
-        let rows = TEST.rows().iter().chain(REACH.rows());
+        let rows = find_test("memory_renaming").rows().iter().chain(find_test("memory_renaming_reach").rows());
         for (row, way) in rows.flat_map(|row| row.variants.iter().map(move |way| (row, way))) {
-            let name = format!("{}, {}", row.name, way.family.name);
-            let part = accesses(&(way.family.program)(row.n));
-            let whole = accesses(&way.family.control.expect("it has a control")(row.n));
+            let name = format!("{}, {}", row.name, way.family.label());
+            let part = accesses(&way.family.program(row.n));
+            let whole = accesses(&way.family.control(row.n).expect("it has a control"));
             let [[(stored, width), ..], [(part, part_width)]] = [&part[0][..], &part[1][..]] else { panic!("{name}") };
             let [[(place, _), ..], [(begin, _)]] = [&whole[0][..], &whole[1][..]] else { panic!("{name}") };
             // A push stores before where it points to.

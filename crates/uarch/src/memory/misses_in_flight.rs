@@ -4,9 +4,7 @@
 //! has a buffer for each line that it waits for and for one more, the chain goes on beside them; with one line more it waits until one is back. So nothing
 //! hangs on how fast lines come from memory. The same program with other lines, which are in the nearest cache, is subtracted.
 
-use crate::spec::batches::BatchesSpec;
-use crate::spec::program_family::{LINE, ProgramFamily, StepLoop, WitnessProgram, assemble, chase_loop};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, RingOrder, StoreLifetime,
 };
@@ -90,36 +88,29 @@ const MISSES: MissBatch = MissBatch { before: 0, fetch: prefetch_line, behind: 0
 const HITS: MissBatch = MissBatch { behind: FLUSHED, ..MISSES };
 const LOADS: MissBatch = MissBatch { fetch: load_line_to_general, ..MISSES };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "misses_in_flight",
     about: "for how many lines the nearest data cache waits at once",
     definition: "lines for which the nearest data cache waits at once: one more waits for one of them",
     source: "D. Kroft, Lockup-free Instruction Fetch/Prefetch Cache Organization (1981)",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Batches(BatchesSpec {
         programs: &[
-            ProgramFamily {
-                name: "prefetcht0",
-                program: |number| miss_batches(number, MISSES),
-                control: Some(|number| miss_batches(number, HITS)),
-            },
-            ProgramFamily {
-                name: "mov r32, m32",
-                program: |number| miss_batches(number, LOADS),
-                control: Some(|number| miss_batches(number, MissBatch { behind: FLUSHED, ..LOADS })),
-            },
+            ProgramFamily::new("prefetcht0", |number| miss_batches(number, MISSES))
+                .less(|number| miss_batches(number, HITS)),
+            ProgramFamily::new("mov r32, m32", |number| miss_batches(number, LOADS))
+                .less(|number| miss_batches(number, MissBatch { behind: FLUSHED, ..LOADS })),
         ],
-        single_event: ProgramFamily {
-            name: "a load, and a fence",
-            program: |number| miss_batches(number, MissBatch { fenced: true, ..LOADS }),
-            control: Some(|number| miss_batches(number, MissBatch { fenced: true, behind: FLUSHED, ..LOADS })),
-        },
+        single_event: ProgramFamily::new("a load, and a fence", |number| {
+            miss_batches(number, MissBatch { fenced: true, ..LOADS })
+        })
+        .less(|number| miss_batches(number, MissBatch { fenced: true, behind: FLUSHED, ..LOADS })),
         witness: WitnessProgram {
-            family: ProgramFamily {
-                name: "prefetcht0, behind four loads",
-                program: |number| miss_batches(number, MissBatch { before: BEFORE, ..MISSES }),
-                control: Some(|number| miss_batches(number, MissBatch { before: BEFORE, ..HITS })),
-            },
+            family: ProgramFamily::new("prefetcht0, behind four loads", |number| {
+                miss_batches(number, MissBatch { before: BEFORE, ..MISSES })
+            })
+            .less(|number| miss_batches(number, MissBatch { before: BEFORE, ..HITS })),
             occupied: BEFORE,
         },
         // The chain's own.
@@ -132,11 +123,12 @@ pub(crate) const TEST: TestSpec = TestSpec {
         also_occupies: &[],
         pacing_test: "read_bandwidth",
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
     use std::collections::BTreeSet;
 
@@ -187,9 +179,11 @@ mod tests {
         ];
         assert_eq!(mnemonics(&miss_batches(number, MISSES)), order.concat().repeat(ORDERS));
         // Of one event alone all is waited for.
-        let Experiment::Batches(asked) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let Experiment::Batches(asked) = &find_test("misses_in_flight").experiment else {
+            unreachable!("it is one of batches")
+        };
         let fences = |walk: &ProgramFamily| {
-            let all = mnemonics(&(walk.program)(1));
+            let all = mnemonics(&walk.program(1));
             all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
         };
         assert_eq!((fences(&asked.single_event), fences(&asked.programs[0])), (3, 2));
@@ -213,7 +207,9 @@ mod tests {
     /// The chain's loads miss the nearest cache: each waits for a line too.
     #[test]
     fn the_chain_has_a_line_of_its_own() {
-        let Experiment::Batches(asked) = &TEST.experiment else { unreachable!("it is one of batches") };
+        let Experiment::Batches(asked) = &find_test("misses_in_flight").experiment else {
+            unreachable!("it is one of batches")
+        };
         let AreaFill::Ring(ring) = &miss_batches(1, MISSES).memory.areas[0].fill else { panic!("it is a ring") };
         let bytes = RING * ring.stride as usize;
         assert!((64 << 10 < bytes) && (bytes <= 256 << 10), "no nearest cache holds {bytes}, and all second ones do");

@@ -1,145 +1,75 @@
 //! What a store gives to a load behind it.
 
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::text_loop::{repeat_text, variant};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
+const ON_X87: AsmLoop = AsmLoop { before: "fld1", ..AsmLoop::REPEATED };
+
+pub(crate) const TESTS: &[TestSpec] = &[
 // An index keeps cores from knowing that both addresses are one before they have them. Loads of a part behind the first byte are in a chain with multiplications, which
 // are subtracted: in one without, loads that some cores take for renamed at first come late now and then (6.1 to 7.2 cycles by the place of the code, and 6 in all places with
 // these; Genoa, family 25, model 17).
-pub(crate) const TEST: TestSpec = TestSpec {
+TestSpec {
     name: "store_forwarding",
     about: "what a value takes through a store and a load of it, by what they have in common",
     definition: "core cycles from a register through a store and a load of what it wrote, or of a part of it, and back",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["store_forwarding"],
     part: TestedPart::Memory,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
-            TestRow::new(
-                "8_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
-                    variant!("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
-                ],
-            ),
-            TestRow::new(
-                "low_4_of_8_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("mov [r14 + r12], rax; mov eax, [r14 + r12]"),
-                    variant!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 328]"),
-                ],
-            ),
-            TestRow::new(
-                "high_4_of_8_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("mov [r14 + r12], rax; mov eax, [r14 + r12 + 4]; imul rax, rax; imul rax, rax", less "imul rax, rax; imul rax, rax"),
-                    variant!("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]; imul rsi, rsi, 5; imul rsi, rsi, 5", less "imul rsi, rsi, 5; imul rsi, rsi, 5"),
-                ],
-            ),
-            TestRow::new(
-                "last_of_8_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("mov [r14 + r12], rax; movzx eax, byte ptr [r14 + r12 + 7]; imul rax, rax; imul rax, rax", less "imul rax, rax; imul rax, rax"),
-                    variant!("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]; imul rsi, rsi, 5; imul rsi, rsi, 5", less "imul rsi, rsi, 5; imul rsi, rsi, 5"),
-                ],
-            ),
-            TestRow::new(
-                "16_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
-                    variant!("movdqu [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]"),
-                ],
-            ),
-            TestRow::new(
-                "low_8_of_16_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12]"),
-                    variant!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 320]"),
-                ],
-            ),
-            TestRow::new(
-                "high_8_of_16_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12 + 8]"),
-                    variant!("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 328]"),
-                ],
-            ),
-            TestRow::new(
-                "32_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("vmovups [r14 + r12], ymm2; vmovups ymm2, [r14 + r12]").requiring(&[AVX]),
-                    variant!("vmovdqu [r14 + r12 + 320], ymm3; vmovdqu ymm3, [r14 + r12 + 320]").requiring(&[AVX]),
-                ],
-            ),
-            TestRow::new(
-                "64_bytes",
-                1,
-                1.0,
-                &[
-                    variant!("vmovups [r14 + r12], zmm2; vmovups zmm2, [r14 + r12]").requiring(&[AVX512F]),
-                    variant!("vmovdqu64 [r14 + r12 + 320], zmm3; vmovdqu64 zmm3, [r14 + r12 + 320]")
+    experiment: Experiment::Rates(RatesSpec::new(Unit::CoreCycles, &[
+            TestRow::new("8_bytes", &[
+                    asm("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
+                    asm("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
+                ]),
+            TestRow::new("low_4_of_8_bytes", &[
+                    asm("mov [r14 + r12], rax; mov eax, [r14 + r12]"),
+                    asm("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 328]"),
+                ]),
+            TestRow::new("high_4_of_8_bytes", &[
+                    asm("mov [r14 + r12], rax; mov eax, [r14 + r12 + 4]; imul rax, rax; imul rax, rax").less("imul rax, rax; imul rax, rax"),
+                    asm("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]; imul rsi, rsi, 5; imul rsi, rsi, 5").less("imul rsi, rsi, 5; imul rsi, rsi, 5"),
+                ]),
+            TestRow::new("last_of_8_bytes", &[
+                    asm("mov [r14 + r12], rax; movzx eax, byte ptr [r14 + r12 + 7]; imul rax, rax; imul rax, rax").less("imul rax, rax; imul rax, rax"),
+                    asm("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]; imul rsi, rsi, 5; imul rsi, rsi, 5").less("imul rsi, rsi, 5; imul rsi, rsi, 5"),
+                ]),
+            TestRow::new("16_bytes", &[
+                    asm("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
+                    asm("movdqu [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]"),
+                ]),
+            TestRow::new("low_8_of_16_bytes", &[
+                    asm("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12]"),
+                    asm("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 320]"),
+                ]),
+            TestRow::new("high_8_of_16_bytes", &[
+                    asm("movups [r14 + r12], xmm2; movq xmm2, [r14 + r12 + 8]"),
+                    asm("movdqu [r14 + r12 + 320], xmm3; movq xmm3, [r14 + r12 + 328]"),
+                ]),
+            TestRow::new("32_bytes", &[
+                    asm("vmovups [r14 + r12], ymm2; vmovups ymm2, [r14 + r12]").requiring(&[AVX]),
+                    asm("vmovdqu [r14 + r12 + 320], ymm3; vmovdqu ymm3, [r14 + r12 + 320]").requiring(&[AVX]),
+                ]),
+            TestRow::new("64_bytes", &[
+                    asm("vmovups [r14 + r12], zmm2; vmovups zmm2, [r14 + r12]").requiring(&[AVX512F]),
+                    asm("vmovdqu64 [r14 + r12 + 320], zmm3; vmovdqu64 zmm3, [r14 + r12 + 320]")
                         .requiring(&[AVX512F]),
-                ],
-            ),
-            TestRow::new(
-                "8_bytes_x87",
-                1,
-                1.0,
-                &[
-                    variant!("fld1", "fstp qword ptr [r14 + r12]; fld qword ptr [r14 + r12]"),
-                    variant!("fld1", "fstp qword ptr [r14 + r12 + 328]; fld qword ptr [r14 + r12 + 328]"),
-                ],
-            ),
-            TestRow::new(
-                "10_bytes_x87",
-                1,
-                1.0,
-                &[
-                    variant!("fld1", "fstp tbyte ptr [r14 + r12]; fld tbyte ptr [r14 + r12]"),
-                    variant!("fld1", "fstp tbyte ptr [r14 + r12 + 336]; fld tbyte ptr [r14 + r12 + 336]"),
-                ],
-            ),
-            TestRow::new(
-                "across_lines",
-                1,
-                1.0,
-                &[
-                    variant!("mov [r14 + r12 + 60], rax; mov rax, [r14 + r12 + 60]"),
-                    variant!("mov [r14 + r12 + 316], rsi; mov rsi, [r14 + r12 + 316]"),
-                ],
-            ),
-            TestRow::new(
-                "across_pages",
-                1,
-                1.0,
-                &[
-                    variant!("mov [r14 + r12 + 4092], rax; mov rax, [r14 + r12 + 4092]"),
-                    variant!("mov [r14 + r12 + 12284], rsi; mov rsi, [r14 + r12 + 12284]"),
-                ],
-            ),
-        ],
-        unit: Unit::CoreCycles,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+                ]),
+            TestRow::new("8_bytes_x87", &[
+                    ON_X87.asm("fstp qword ptr [r14 + r12]; fld qword ptr [r14 + r12]"),
+                    ON_X87.asm("fstp qword ptr [r14 + r12 + 328]; fld qword ptr [r14 + r12 + 328]"),
+                ]),
+            TestRow::new("10_bytes_x87", &[
+                    ON_X87.asm("fstp tbyte ptr [r14 + r12]; fld tbyte ptr [r14 + r12]"),
+                    ON_X87.asm("fstp tbyte ptr [r14 + r12 + 336]; fld tbyte ptr [r14 + r12 + 336]"),
+                ]),
+            TestRow::new("across_lines", &[
+                    asm("mov [r14 + r12 + 60], rax; mov rax, [r14 + r12 + 60]"),
+                    asm("mov [r14 + r12 + 316], rsi; mov rsi, [r14 + r12 + 316]"),
+                ]),
+            TestRow::new("across_pages", &[
+                    asm("mov [r14 + r12 + 4092], rax; mov rax, [r14 + r12 + 4092]"),
+                    asm("mov [r14 + r12 + 12284], rsi; mov rsi, [r14 + r12 + 12284]"),
+                ]),
+        ])),
+},
+];

@@ -1,10 +1,6 @@
 //! Stores that the nearest cache takes in a cycle.
 
-use crate::spec::data_moves::{loop_in_pages, store_text, width_row};
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec};
-use crate::spec::{Experiment, TestSpec, TestedPart};
-use cyclescope_core::unit::Unit;
+use crate::spec::*;
 
 /// Stores of an iteration.
 const STORES: usize = 192;
@@ -56,15 +52,17 @@ const OTHER_LINES: &[ProgramVariant] = &[
     ProgramVariant::new("two rows of lines, downwards", line_before),
 ];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "store_rate",
     about: "how many stores of each width the core does in a cycle",
     definition: "aligned stores that the nearest cache takes in a core cycle, of which some follow each other to one line, or, apart, each is to another \
                  line than the one before",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["cache_throughput"],
     part: TestedPart::Memory,
-    experiment: Experiment::Rates(RatesSpec {
-        rows: &[
+    experiment: Experiment::Rates(RatesSpec::new(
+        Unit::PerCycle,
+        &[
             width_row("8_bytes", 8, ONE_LINE),
             width_row("8_bytes_apart", 8, OTHER_LINES),
             width_row("16_bytes", 16, ONE_LINE),
@@ -74,10 +72,5 @@ pub(crate) const TEST: TestSpec = TestSpec {
             width_row("64_bytes", 64, ONE_LINE),
             width_row("64_bytes_apart", 64, OTHER_LINES),
         ],
-        unit: Unit::PerCycle,
-        bytes_per_n: 0,
-        tolerance_share: 0.05,
-        allow_outlier: false,
-        required_entries: None,
-    }),
-};
+    )),
+}];

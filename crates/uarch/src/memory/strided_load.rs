@@ -1,12 +1,9 @@
 //! Loads that prefetchers bring before they are asked for, by the distance from one to the next.
 
-use crate::spec::program_family::{LINE, StepLoop, assemble};
-use crate::spec::rate::{ProgramVariant, RatesSpec, TestRow};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
-use cyclescope_core::unit::Unit;
 
 /// Bytes in which rows of loads begin, a power of two: more than any second cache holds. Hardly a line of a row is in one.
 const REGION: usize = 32 << 20;
@@ -95,35 +92,36 @@ const DOWN: &[ProgramVariant] = &[
 const RANDOM: &[ProgramVariant] =
     &[ProgramVariant::new("any line", random_loads), ProgramVariant::new("any other line", random_pair_loads)];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "strided_load",
     about: "how far apart loads may be that prefetchers bring before they are asked for",
     definition: "core cycles of a load that waits for the one before, so many bytes behind or before it, in rows of 64 that begin anywhere in 32 MiB, in pages of \
                  4 KiB; or of one that is anywhere itself, of which no prefetcher knows and often no translation is at hand",
     source: "Intel 64 and IA-32 Architectures Optimization Reference Manual, section on data prefetching",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {
-        rows: &[
-            TestRow::new("64_bytes", 64, 1.0, ORDERED),
-            TestRow::new("128_bytes", 128, 1.0, ORDERED),
-            TestRow::new("256_bytes", 256, 1.0, ORDERED),
-            TestRow::new("512_bytes", 512, 1.0, ORDERED),
-            TestRow::new("1024_bytes", 1024, 1.0, ORDERED),
-            TestRow::new("2048_bytes_upwards", 2048, 1.0, UP),
-            TestRow::new("2048_bytes_downwards", 2048, 1.0, DOWN),
-            TestRow::new("4096_bytes_upwards", MOST, 1.0, UP),
-            TestRow::new("4096_bytes_downwards", MOST, 1.0, DOWN),
-            TestRow::new("random", LINE, 1.0, RANDOM),
-        ],
-        unit: Unit::CoreCycles,
         // The rows that are nearer take as much.
         bytes_per_n: REGION / MOST,
         // As memory that others use too.
         tolerance_share: 0.3,
-        allow_outlier: false,
-        required_entries: None,
+        ..RatesSpec::new(
+            Unit::CoreCycles,
+            &[
+                TestRow::for_n("64_bytes", 64, ORDERED),
+                TestRow::for_n("128_bytes", 128, ORDERED),
+                TestRow::for_n("256_bytes", 256, ORDERED),
+                TestRow::for_n("512_bytes", 512, ORDERED),
+                TestRow::for_n("1024_bytes", 1024, ORDERED),
+                TestRow::for_n("2048_bytes_upwards", 2048, UP),
+                TestRow::for_n("2048_bytes_downwards", 2048, DOWN),
+                TestRow::for_n("4096_bytes_upwards", MOST, UP),
+                TestRow::for_n("4096_bytes_downwards", MOST, DOWN),
+                TestRow::for_n("random", LINE, RANDOM),
+            ],
+        )
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {

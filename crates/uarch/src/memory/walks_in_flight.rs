@@ -3,9 +3,7 @@
 //! Each load is of another page, of more pages than any core has translations of at hand. All pages are the same few in memory, so that the nearest cache
 //! holds what is loaded. The same loads of a few pages are subtracted.
 
-use crate::spec::batches::BatchesSpec;
-use crate::spec::program_family::{LINE, ProgramFamily, StepLoop, WitnessProgram, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
 };
@@ -88,41 +86,29 @@ const WALKS: WalkBatch = WalkBatch { pages: PAGES, before: 0, load: TO_GENERAL, 
 const NONE: WalkBatch = WalkBatch { pages: FEW, ..WALKS };
 const OTHERS: WalkBatch = WalkBatch { load: TO_VECTOR, step: STEPS[1], ..WALKS };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "walks_in_flight",
     about: "how many page walks the core does at once",
     definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on at once",
     source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation lookaside buffers",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Batches(BatchesSpec {
         programs: &[
-            ProgramFamily {
-                name: "mov r32, m32",
-                program: |number| walk_batches(number, WALKS),
-                control: Some(|number| walk_batches(number, NONE)),
-            },
-            ProgramFamily {
-                name: "movups xmm, m128",
-                program: |number| walk_batches(number, OTHERS),
-                control: Some(|number| walk_batches(number, WalkBatch { pages: FEW, ..OTHERS })),
-            },
-            ProgramFamily {
-                name: "cmp r32, m32",
-                program: |number| walk_batches(number, WalkBatch { load: COMPARED, ..WALKS }),
-                control: Some(|number| walk_batches(number, WalkBatch { load: COMPARED, ..NONE })),
-            },
+            ProgramFamily::new("mov r32, m32", |number| walk_batches(number, WALKS))
+                .less(|number| walk_batches(number, NONE)),
+            ProgramFamily::new("movups xmm, m128", |number| walk_batches(number, OTHERS))
+                .less(|number| walk_batches(number, WalkBatch { pages: FEW, ..OTHERS })),
+            ProgramFamily::new("cmp r32, m32", |number| walk_batches(number, WalkBatch { load: COMPARED, ..WALKS }))
+                .less(|number| walk_batches(number, WalkBatch { load: COMPARED, ..NONE })),
         ],
-        single_event: ProgramFamily {
-            name: "a walk",
-            program: |number| walk_batches(number, WALKS),
-            control: Some(|number| walk_batches(number, NONE)),
-        },
+        single_event: ProgramFamily::new("a walk", |number| walk_batches(number, WALKS))
+            .less(|number| walk_batches(number, NONE)),
         witness: WitnessProgram {
-            family: ProgramFamily {
-                name: "mov r32, m32, behind two others",
-                program: |number| walk_batches(number, WalkBatch { before: BEFORE, ..WALKS }),
-                control: Some(|number| walk_batches(number, WalkBatch { before: BEFORE, ..NONE })),
-            },
+            family: ProgramFamily::new("mov r32, m32, behind two others", |number| {
+                walk_batches(number, WalkBatch { before: BEFORE, ..WALKS })
+            })
+            .less(|number| walk_batches(number, WalkBatch { before: BEFORE, ..NONE })),
             occupied: BEFORE,
         },
         uncounted_events: 0,
@@ -132,11 +118,12 @@ pub(crate) const TEST: TestSpec = TestSpec {
         also_occupies: &[("misses_in_flight", 1)],
         pacing_test: "load_rate",
     }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_list::find_test;
     use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, Register};
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -203,7 +190,7 @@ mod tests {
     }
 
     fn asked() -> &'static BatchesSpec {
-        let test: &'static TestSpec = &TEST;
+        let test: &'static TestSpec = find_test("walks_in_flight");
         let Experiment::Batches(batches) = &test.experiment else { unreachable!("it is one of batches") };
         batches
     }
@@ -221,14 +208,14 @@ mod tests {
     #[test]
     fn each_load_finds_no_translation_and_those_of_the_control_all() {
         for walk in asked().programs.iter().chain([&asked().single_event, &asked().witness.family]) {
-            let places = loaded(&(walk.program)(7), PAGES);
+            let places = loaded(&walk.program(7), PAGES);
             // Before it comes to a page again it was at more than there are entries for.
             let mut last = BTreeMap::new();
             for (number, place) in places.iter().enumerate() {
                 let before = last.insert(place / (GROUP * PAGE_BYTES as usize), number);
                 assert!(before.is_none_or(|before| number - before > TRANSLATIONS[0]), "{}", walk.name);
             }
-            let few = loaded(&walk.control.expect("it subtracts")(7), PAGES);
+            let few = loaded(&walk.control(7).expect("it subtracts"), PAGES);
             assert_eq!(few.len(), places.len());
             assert!(pages(&few).len() <= TRANSLATIONS[1], "{}", walk.name);
         }
@@ -251,7 +238,7 @@ mod tests {
 
     #[test]
     fn programs_load_in_other_orders_by_other_instructions_and_wait_for_each_batch() {
-        let all: Vec<StepLoop> = asked().programs.iter().map(|walk| (walk.program)(7)).collect();
+        let all: Vec<StepLoop> = asked().programs.iter().map(|walk| walk.program(7)).collect();
         assert_ne!(loaded(&all[0], 2), loaded(&all[1], 2));
         let loads = |steps: &StepLoop| {
             let all: Vec<Instruction> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
@@ -261,7 +248,7 @@ mod tests {
         };
         let kinds: BTreeSet<Mnemonic> = all.iter().flat_map(loads).collect();
         assert_eq!(kinds, BTreeSet::from([Mnemonic::Mov, Mnemonic::Movups, Mnemonic::Cmp]));
-        let beside = loads(&(asked().witness.family.program)(7));
+        let beside = loads(&asked().witness.family.program(7));
         let others = beside.iter().filter(|one| **one == Mnemonic::Movups).count();
         assert_eq!((beside.len(), others), (7 + asked().witness.occupied, asked().witness.occupied));
     }

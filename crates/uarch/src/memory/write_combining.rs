@@ -1,11 +1,9 @@
 //! Lines that non-temporal stores fill before they are written to memory.
 
-use crate::spec::program_family::{LINE, LevelsSpec, ProgramFamily, StepLoop, assemble};
-use crate::spec::{Experiment, TestSpec, TestedPart};
+use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
-use cyclescope_core::unit::Unit;
 
 /// Bytes of a store, and of all lines.
 const STORE: usize = 16;
@@ -53,28 +51,23 @@ fn one_line_per_page(lines: usize) -> StepLoop {
     nontemporal_stores(lines, PAGE_BYTES as usize + LINE)
 }
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "write_combining",
     about: "how many lines non-temporal stores can fill at once",
     definition: "lines that non-temporal stores of 16 bytes fill in turn, each of which is written to memory once",
     source: "Intel 64 and IA-32 Architectures Optimization Reference Manual, section on write combining",
+    answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily { name: "lines one after another", program: one_after_another, control: None },
-            ProgramFamily { name: "a line of each page", program: one_line_per_page, control: None },
+            ProgramFamily::new("lines one after another", one_after_another),
+            ProgramFamily::new("a line of each page", one_line_per_page),
         ],
-        fallback_programs: &[],
-        also_occupies: &[],
-        witness: None,
         count_range: [2, 64],
-        unit: Unit::Count,
         min_rise: 10.0,
         min_ratio: 1.3,
-        fills_randomly: false,
         single_structure: true,
         always_ends: true,
-        cost_definition: None,
-        bytes_per_count: 0,
+        ..LevelsSpec::COUNTS
     }),
-};
+}];

@@ -1,6 +1,6 @@
 //! Events of which a core has so many on their way at once, as data.
 
-use super::program_family::{ProgramFamily, WitnessProgram};
+use super::program::{ProgramFamily, WitnessProgram};
 
 /// A test of how many events are on their way at once.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What a program costs at each place of a row of places, as data.
 
-use super::program_family::ProgramFamily;
+use super::program::ProgramFamily;
 use iced_x86::CpuidFeature;
 
 /// A test of costs by place.

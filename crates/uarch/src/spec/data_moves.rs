@@ -1,6 +1,7 @@
 //! Instructions that move data between registers and memory, by width in bytes.
 
-use super::program_family::{StepLoop, straight_loop};
+use super::loops::straight_loop;
+use super::program::StepLoop;
 use super::rate::{ProgramVariant, TestRow};
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
@@ -43,7 +44,7 @@ pub(crate) fn nontemporal_store_text(width: usize, register: usize, address: &st
 
 /// A row of programs that move so many bytes at once, where the CPU has registers of that width.
 pub(crate) const fn width_row(name: &'static str, width: usize, ways: &'static [ProgramVariant]) -> TestRow {
-    TestRow::new(name, width, 1.0, ways).requiring(features_of_width(width))
+    TestRow::for_n(name, width, ways).requiring(features_of_width(width))
 }
 
 /// The features that registers of this width need.

@@ -22,6 +22,17 @@ pub(crate) struct OverlapSpec {
     pub max_fillers: usize,
 }
 
+impl OverlapSpec {
+    /// A test of fillers between these chains, of which neither takes an entry.
+    pub(crate) const fn new(
+        first_chains: &'static [[FirstChain; 2]],
+        fillers: &'static [FillerSpec],
+        max_fillers: usize,
+    ) -> OverlapSpec {
+        OverlapSpec { chain_entries: 0, lead_nops: &[0], first_chains, fillers, max_fillers }
+    }
+}
+
 /// Instructions that occupy the entries of a structure, one each.
 #[derive(Debug)]
 pub(crate) struct FillerSpec {

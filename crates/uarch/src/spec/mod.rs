@@ -1,30 +1,37 @@
 //! A test of the core as data: what it asks, the programs, and what its number means.
 
-pub(super) mod batches;
-pub(super) mod chain;
-pub(super) mod cost_map;
-pub(super) mod data_moves;
-pub(super) mod exchange;
+mod batches;
+mod chain;
+mod cost_map;
+mod data_moves;
+mod exchange;
 mod filler;
-pub(super) mod mixture;
-pub(super) mod program_family;
-pub(super) mod queues;
-pub(super) mod rate;
-pub(super) mod sharing;
-pub(super) mod sized_instructions;
-pub(super) mod text_loop;
+mod levels;
+mod loops;
+mod mixture;
+mod program;
+mod queues;
+mod rate;
+mod sharing;
+mod sized_instructions;
 
-use batches::BatchesSpec;
-use cost_map::CostMapSpec;
-use exchange::ExchangesSpec;
-pub(crate) use filler::{FillerSpec, OverlapSpec};
-use iced_x86::CpuidFeature;
-use mixture::MixtureSpec;
-use program_family::LevelsSpec;
-use queues::QueuesSpec;
-use rate::{ContrastSpec, ProgramVariant, RatesSpec, TestRow};
+pub(crate) use batches::*;
+pub(crate) use chain::*;
+pub(crate) use cost_map::*;
+pub(crate) use cyclescope_core::unit::Unit;
+pub(crate) use data_moves::*;
+pub(crate) use exchange::*;
+pub(crate) use filler::*;
+pub(crate) use iced_x86::CpuidFeature;
+pub(crate) use levels::*;
+pub(crate) use loops::*;
+pub(crate) use mixture::*;
+pub(crate) use program::*;
+pub(crate) use queues::*;
+pub(crate) use rate::*;
 use serde::Serialize;
-use sharing::SharingSpec;
+pub(crate) use sharing::*;
+pub(crate) use sized_instructions::*;
 
 /// A test of one structure.
 #[derive(Debug)]
@@ -37,6 +44,8 @@ pub(crate) struct TestSpec {
     pub definition: &'static str,
     /// Where the experiment was described.
     pub source: &'static str,
+    /// The scripts of A. Fog's test programs that it answers.
+    pub answers: &'static [&'static str],
     /// The part of the core that it is about.
     pub part: TestedPart,
     /// What is measured, and looked for.

@@ -1,6 +1,6 @@
 //! How many of something a core does in each core cycle, how many cycles one takes, and what events cost, as data.
 
-use super::program_family::{ProgramFamily, StepLoop};
+use super::program::{AsmLoop, Inputs, ProgramFamily, ProgramSource, StepLoop, Texts};
 use cyclescope_core::unit::Unit;
 use iced_x86::CpuidFeature;
 
@@ -21,6 +21,13 @@ pub(crate) struct RatesSpec {
     /// The test of a structure, and entries that its programs take: where it has fewer, or as many as that is not known, there is no
     /// number.
     pub required_entries: Option<(&'static str, usize)>,
+}
+
+impl RatesSpec {
+    /// A test of rates whose programs need little memory.
+    pub(crate) const fn new(unit: Unit, rows: &'static [TestRow]) -> RatesSpec {
+        RatesSpec { rows, unit, bytes_per_n: 0, tolerance_share: 0.05, allow_outlier: false, required_entries: None }
+    }
 }
 
 /// A test of what events cost.
@@ -65,18 +72,28 @@ impl TestRow {
         }
     }
 
-    /// A row.
-    pub(crate) const fn new(name: &'static str, n: usize, each: f64, ways: &'static [ProgramVariant]) -> TestRow {
+    /// A row whose programs do one of what is counted in a step.
+    pub(crate) const fn new(name: &'static str, variants: &'static [ProgramVariant]) -> TestRow {
+        TestRow::for_n(name, 1, variants)
+    }
+
+    /// The same for programs that are made for a count.
+    pub(crate) const fn for_n(name: &'static str, n: usize, variants: &'static [ProgramVariant]) -> TestRow {
         TestRow {
             name,
             n,
-            amount_per_step: each,
-            variants: ways,
+            amount_per_step: 1.0,
+            variants,
             required_features: &[],
             bounding_test: None,
             may_be_hidden: false,
             varies_by_place: false,
         }
+    }
+
+    /// The same row whose programs do this much in a step.
+    pub(crate) const fn amount(self, amount_per_step: f64) -> TestRow {
+        TestRow { amount_per_step, ..self }
     }
 
     /// The same row beside the largest number of another test.
@@ -110,45 +127,86 @@ impl TestRow {
 }
 
 /// A program that does it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ProgramVariant {
-    /// The program by the row's `n`.
+    /// The program by the row's `n`, and its control.
     pub family: ProgramFamily,
     /// The features that it needs beside those of every x86-64.
     pub required_features: &'static [CpuidFeature],
-    /// A feature with which others do it better.
+    /// A feature with which other variants do it better.
     pub excluded_feature: Option<CpuidFeature>,
 }
 
+/// A program as text, which a loop repeats: see [`AsmLoop::REPEATED`]. Its name is the text.
+pub(crate) const fn asm(text: &'static str) -> ProgramVariant {
+    AsmLoop::REPEATED.asm(text)
+}
+
 impl ProgramVariant {
-    /// A program with an event that every CPU can run, less its control.
-    pub(crate) const fn with_control(
+    /// A program that a function generates.
+    pub(crate) const fn new(name: &'static str, generate: fn(usize) -> StepLoop) -> ProgramVariant {
+        ProgramVariant::from_program(name, ProgramSource::Generated(generate))
+    }
+
+    /// A program that a function builds from what a row gives to it.
+    pub(crate) const fn built(
         name: &'static str,
-        program: fn(usize) -> StepLoop,
-        control: fn(usize) -> StepLoop,
+        build: fn(usize, &Inputs) -> StepLoop,
+        texts: Texts,
+        numbers: [usize; 4],
     ) -> ProgramVariant {
-        ProgramVariant {
-            family: ProgramFamily { name, program, control: Some(control) },
-            required_features: &[],
-            excluded_feature: None,
+        ProgramVariant::from_program(name, ProgramSource::Built(build, Inputs { texts, numbers }))
+    }
+
+    pub(super) const fn from_program(name: &'static str, program: ProgramSource) -> ProgramVariant {
+        let family = ProgramFamily { name, program, control: None };
+        ProgramVariant { family, required_features: &[], excluded_feature: None }
+    }
+
+    const fn with_control(self, control: ProgramSource) -> ProgramVariant {
+        ProgramVariant { family: ProgramFamily { control: Some(control), ..self.family }, ..self }
+    }
+
+    /// The same program, less this text in the same loop.
+    pub(crate) const fn less(self, text: &'static str) -> ProgramVariant {
+        match self.family.program {
+            ProgramSource::Asm(_, around) => self.with_control(ProgramSource::Asm(text, around)),
+            _ => panic!("only assembly has a text as control"),
         }
     }
 
-    /// A program that every CPU can run.
-    pub(crate) const fn new(name: &'static str, program: fn(usize) -> StepLoop) -> ProgramVariant {
-        ProgramVariant {
-            family: ProgramFamily { name, program, control: None },
-            required_features: &[],
-            excluded_feature: None,
+    /// The same program, less its text in another loop.
+    pub(crate) const fn less_in(self, around: AsmLoop) -> ProgramVariant {
+        match self.family.program {
+            ProgramSource::Asm(text, _) => self.with_control(ProgramSource::Asm(text, around)),
+            _ => panic!("only assembly has a loop"),
         }
     }
 
-    /// The same program where this CPU has that feature alone.
+    /// The same program, less what another function generates.
+    pub(crate) const fn less_generated(self, generate: fn(usize) -> StepLoop) -> ProgramVariant {
+        self.with_control(ProgramSource::Generated(generate))
+    }
+
+    /// The same program, less what its function builds from this.
+    pub(crate) const fn less_built(self, texts: Texts, numbers: [usize; 4]) -> ProgramVariant {
+        match self.family.program {
+            ProgramSource::Built(build, _) => self.with_control(ProgramSource::Built(build, Inputs { texts, numbers })),
+            _ => panic!("only what is built has inputs"),
+        }
+    }
+
+    /// The same program with a name of its own, in which `{text}` is its text.
+    pub(crate) const fn label(self, name: &'static str) -> ProgramVariant {
+        ProgramVariant { family: ProgramFamily { name, ..self.family }, ..self }
+    }
+
+    /// The same program for CPUs that have all these features.
     pub(crate) const fn requiring(self, needs: &'static [CpuidFeature]) -> ProgramVariant {
         ProgramVariant { required_features: needs, ..self }
     }
 
-    /// The same program where this CPU has not that feature.
+    /// The same program for CPUs without this feature.
     pub(crate) const fn excluding(self, feature: CpuidFeature) -> ProgramVariant {
         ProgramVariant { excluded_feature: Some(feature), ..self }
     }

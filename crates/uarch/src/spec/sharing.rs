@@ -1,6 +1,7 @@
 //! Work that two CPUs may have to share a core for, as data.
 
-use super::program_family::ProgramFamily;
+use super::program::ProgramFamily;
+use super::rate::asm;
 use cyclescope_code::program::memory::ProgramMemory;
 
 /// A test of what two CPUs share.
@@ -35,4 +36,15 @@ pub(crate) struct SharedWork {
     pub programs: [ProgramFamily; 2],
     /// What the other CPU runs beside it.
     pub background_load: &'static str,
+}
+
+impl SharedWork {
+    /// Work as text, of which the other CPU runs the first one.
+    pub(crate) const fn asm(name: &'static str, one: &'static str, other: &'static str) -> SharedWork {
+        SharedWork {
+            name,
+            programs: [asm(one).label("one program").family, asm(other).label("another").family],
+            background_load: one,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Instructions of a given length that wait for nothing.
 
-use super::program_family::{StepLoop, straight_loop};
+use super::loops::straight_loop;
+use super::program::StepLoop;
 
 /// The segment prefix of CS, which does nothing in 64-bit mode.
 const CS_PREFIX: u8 = 0x2e;

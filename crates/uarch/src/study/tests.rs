@@ -1,7 +1,7 @@
 //! The whole study on simulated machines: what it tells of a test beside what the test itself found.
 
 use super::*;
-use crate::spec::program_family::ProgramFamily;
+use crate::spec::ProgramFamily;
 use cyclescope_code::program::memory::{AreaFill, RingOrder};
 use cyclescope_core::machine::Machine;
 use cyclescope_exec::{Batch, Capabilities, Executor, Sample};
@@ -49,11 +49,10 @@ fn walks(room: usize) -> Vec<(Vec<u8>, f64)> {
     let Experiment::Batches(batches) = &test.experiment else { panic!("it is one of batches") };
     let mut costs = BTreeMap::new();
     let mut plant = |walk: &ProgramFamily, n: usize, before: usize| {
-        let without = walk.control.expect("it subtracts");
         let over = (n + before).saturating_sub(room);
         let more = if over > 0 { 80.0 + 20.0 * over as f64 } else { 0.0 };
-        costs.insert((walk.program)(n).body, 150.0 + more);
-        costs.insert(without(n).body, 50.0);
+        costs.insert(walk.program(n).body, 150.0 + more);
+        costs.insert(walk.control(n).expect("it subtracts").body, 50.0);
     };
     for n in batches.counts {
         batches.programs.iter().for_each(|walk| plant(walk, *n, 0));

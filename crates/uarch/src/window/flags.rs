@@ -1,7 +1,6 @@
 //! Flags of results that are not retired.
 
-use crate::spec::chain::{FSQRT, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// Flags are in an integer register, as on Golden Cove, or in registers of their own, as on Zen 4.
 const fn flags_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
@@ -13,17 +12,12 @@ const TEST_REGISTERS: FillerSpec =
     flags_filler("test", &["test rbx, rcx", "test rdx, r8", "test r9, r10", "test r11, r12"]);
 const COMPARE: FillerSpec = flags_filler("cmp", &["cmp rbx, rcx", "cmp rdx, r8", "cmp r9, r10", "cmp r11, r12"]);
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "flags",
     about: "how many results in the flags alone the core holds until they retire",
     definition: "spare registers of flags: those beside the architectural one and those that the core keeps for itself",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, FSQRT]],
-        fillers: &[TEST_REGISTERS, COMPARE],
-        max_fillers: 700,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[TEST_REGISTERS, COMPARE], 700)),
+}];

@@ -1,7 +1,6 @@
 //! Integer registers for results that are not retired.
 
-use crate::spec::chain::{DIVSD, FirstChain, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 pub(crate) const LEA: FillerSpec = FillerSpec::new(
     "lea",
@@ -41,17 +40,12 @@ const NOT: FillerSpec = FillerSpec::new(
 /// Not on the x87 stack: with a chain there six registers more are left on Zen 4 (194 and 188), and four mask registers.
 pub(crate) const HEADS: &[[FirstChain; 2]] = &[[SQRTSD, DIVSD]];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "int_registers",
     about: "how many results in integer registers the core holds until they retire",
     definition: "spare integer registers: those beside the architectural ones and those that the core keeps for itself",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: HEADS,
-        fillers: &[LEA, ADD, NOT],
-        max_fillers: 700,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(HEADS, &[LEA, ADD, NOT], 700)),
+}];

@@ -1,7 +1,6 @@
 //! Integer operations that wait for an operand.
 
-use crate::spec::chain::{DIVSD, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 const WAIT: &[&str] = &["movq rax, xmm0"];
 
@@ -34,17 +33,12 @@ const TEST_FLAGS: FillerSpec = FillerSpec {
     ..FillerSpec::new("test", &["test rax, rcx", "test rax, rbx", "test rax, r8", "test rax, r9"], &["rob"])
 };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "integer_scheduler",
     about: "how many integer operations can wait for an operand",
     definition: "integer operations that wait for one result when a further one finds no room: others of several queues may have some",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &["out_of_order"],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, DIVSD]],
-        fillers: &[ADD, LEA, TEST_FLAGS],
-        max_fillers: 400,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, DIVSD]], &[ADD, LEA, TEST_FLAGS], 400)),
+}];

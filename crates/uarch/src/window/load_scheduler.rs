@@ -1,7 +1,6 @@
 //! Loads that wait for their address.
 
-use crate::spec::chain::{DIVSD, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// A zero that waits: addresses stay those of the area.
 const WAIT: &[&str] = &["movq rax, xmm0", "and eax, 0"];
@@ -37,17 +36,12 @@ pub(super) const PREFETCH: FillerSpec = FillerSpec {
     )
 };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "load_scheduler",
     about: "how many loads can wait for their address",
     definition: "loads whose address is one result that is not there yet, when a further one finds no room: others of several queues may have some",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, DIVSD]],
-        fillers: &[TO_INTEGER, TO_VECTOR, PREFETCH],
-        max_fillers: 400,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, DIVSD]], &[TO_INTEGER, TO_VECTOR, PREFETCH], 400)),
+}];

@@ -1,7 +1,6 @@
 //! Loads that are not retired.
 
-use crate::spec::chain::{FSQRT, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 const TO_INTEGER: FillerSpec = FillerSpec::new(
     "mov r64, m64",
@@ -28,17 +27,12 @@ const COMPARED: FillerSpec = FillerSpec {
     )
 };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "loads_in_flight",
     about: "how many loads that hit the first cache the core holds until they retire",
     definition: "loads that are executed and not retired",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, FSQRT]],
-        fillers: &[TO_INTEGER, TO_VECTOR, COMPARED],
-        max_fillers: 600,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[TO_INTEGER, TO_VECTOR, COMPARED], 600)),
+}];

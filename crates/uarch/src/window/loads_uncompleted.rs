@@ -1,7 +1,6 @@
 //! Loads that have their address and wait for their data.
 
-use crate::spec::chain::{DIVSD, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// A store whose data wait for the chain, and another register with its address: a core may know by the register's name that a
 /// load gets a store's data.
@@ -29,17 +28,12 @@ const TO_VECTOR: FillerSpec = FillerSpec {
     )
 };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "loads_uncompleted",
     about: "how many loads can wait for their data",
     definition: "loads whose address is known and whose data is that of a store that has not got it yet",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, DIVSD]],
-        fillers: &[TO_INTEGER, TO_VECTOR],
-        max_fillers: 400,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, DIVSD]], &[TO_INTEGER, TO_VECTOR], 400)),
+}];

@@ -1,7 +1,6 @@
 //! MMX registers for results that are not retired.
 
-use crate::spec::chain::{DIV, FirstChain, IDIV};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// MMX registers are where vector registers are, as on Zen 4, or where mask registers are, as on Golden Cove.
 const fn mmx_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
@@ -16,17 +15,12 @@ const OR: FillerSpec =
 /// Results of a first chain of vector instructions would take registers of the same file.
 const HEADS: &[[FirstChain; 2]] = &[[DIV, IDIV]];
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "mmx_registers",
     about: "how many results in MMX registers the core holds until they retire",
     definition: "spare MMX registers: those beside the architectural ones and those that the core keeps for itself",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: HEADS,
-        fillers: &[ADD, OR],
-        max_fillers: 500,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(HEADS, &[ADD, OR], 500)),
+}];

@@ -1,7 +1,6 @@
 //! The reorder buffer: all that is fetched and not retired.
 
-use crate::spec::chain::{FSQRT, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 /// A no-operation takes nothing else, but Zen 4 and 5 hold several of them in an entry.
 pub(crate) const NOP: FillerSpec = FillerSpec { may_pack: true, ..FillerSpec::new("nop", &["nop"], &[]) };
@@ -35,17 +34,16 @@ const MIXED: FillerSpec = FillerSpec::new(
     &[],
 );
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "rob",
     about: "how many instructions the core holds until they retire",
     definition: "instructions between the oldest one that has not retired and the youngest one, both included",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &["out_of_order"],
     part: TestedPart::Window,
     experiment: Experiment::Overlap(OverlapSpec {
         chain_entries: 2,
         lead_nops: &[0, 1, 2, 3, 4, 5, 6, 7],
-        first_chains: &[[SQRTSD, FSQRT]],
-        fillers: &[ZEROS, MIXED, NOP, LONG_NOP],
-        max_fillers: 900,
+        ..OverlapSpec::new(&[[SQRTSD, FSQRT]], &[ZEROS, MIXED, NOP, LONG_NOP], 900)
     }),
-};
+}];

@@ -1,9 +1,7 @@
 //! Which of the queues in which operations wait are shared.
 
 use super::{integer_scheduler, load_scheduler, vector_scheduler};
-use crate::spec::chain::SQRTSD;
-use crate::spec::queues::{QueueClass, QueuesSpec};
-use crate::spec::{Experiment, FillerSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 const INTEGERS: QueueClass = QueueClass {
     name: "integers",
@@ -28,21 +26,23 @@ const VECTORS: QueueClass = QueueClass {
     ),
 };
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "shared_schedulers",
     about: "which classes of operations wait for their operands in the same queues",
     definition: "operations of one class that find no room to wait for each operation of another class that waits: one where all wait in the same queue, a \
                  part or more where some of several queues are shared; none where as many wait as alone",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &["out_of_order"],
     part: TestedPart::Window,
     experiment: Experiment::Queues(QueuesSpec { classes: &[INTEGERS, LOADS, VECTORS], first_chain: SQRTSD }),
-};
+}];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::program_family::assemble;
+    use crate::spec::assemble;
     use crate::test_list::TESTS;
+    use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
     use std::collections::BTreeSet;
 
@@ -82,7 +82,9 @@ mod tests {
     }
 
     fn classes() -> &'static [QueueClass] {
-        let Experiment::Queues(queues) = &TEST.experiment else { unreachable!("it is one of queues") };
+        let Experiment::Queues(queues) = &find_test("shared_schedulers").experiment else {
+            unreachable!("it is one of queues")
+        };
         queues.classes
     }
 

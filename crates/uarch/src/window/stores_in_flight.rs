@@ -1,8 +1,7 @@
 //! Stores that are not written to the cache.
 
-use crate::spec::chain::{FSQRT, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
-use iced_x86::CpuidFeature::{self, AVX, AVX512F};
+use crate::spec::*;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
 
 const ONE_LINE: FillerSpec = FillerSpec::new(
     "mov m64, r64, one line",
@@ -42,35 +41,40 @@ const ZMM_LINES: FillerSpec = wide_filler(
 const ZMM_LINE: FillerSpec =
     wide_filler("vmovups m512, zmm, one line", &["vmovups [r14], zmm2", "vmovups [r14], zmm3"], &[AVX512F]);
 
-const fn stores_test(name: &'static str, about: &'static str, fillers: &'static [FillerSpec]) -> TestSpec {
+const fn stores_test(
+    name: &'static str,
+    about: &'static str,
+    answers: &'static [&'static str],
+    fillers: &'static [FillerSpec],
+) -> TestSpec {
     TestSpec {
         name,
         about,
         definition: "stores that are fetched and not written",
         source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        answers,
         part: TestedPart::Window,
-        experiment: Experiment::Overlap(OverlapSpec {
-            chain_entries: 0,
-            lead_nops: &[0],
-            first_chains: &[[SQRTSD, FSQRT]],
-            fillers,
-            max_fillers: 400,
-        }),
+        experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], fillers, 400)),
     }
 }
 
-pub(crate) const TEST: TestSpec = stores_test(
-    "stores_in_flight",
-    "how many stores the core holds until they are written to the first cache",
-    &[ONE_LINE, LINES, VECTORS],
-);
-pub(crate) const YMM: TestSpec = stores_test(
-    "stores_in_flight_ymm",
-    "how many stores of 256 bits the core holds until they are written to the first cache",
-    &[YMM_LINES, YMM_HALVES],
-);
-pub(crate) const ZMM: TestSpec = stores_test(
-    "stores_in_flight_zmm",
-    "how many stores of 512 bits the core holds until they are written to the first cache",
-    &[ZMM_LINES, ZMM_LINE],
-);
+pub(crate) const TESTS: &[TestSpec] = &[
+    stores_test(
+        "stores_in_flight",
+        "how many stores the core holds until they are written to the first cache",
+        &[],
+        &[ONE_LINE, LINES, VECTORS],
+    ),
+    stores_test(
+        "stores_in_flight_ymm",
+        "how many stores of 256 bits the core holds until they are written to the first cache",
+        &[],
+        &[YMM_LINES, YMM_HALVES],
+    ),
+    stores_test(
+        "stores_in_flight_zmm",
+        "how many stores of 512 bits the core holds until they are written to the first cache",
+        &[],
+        &[ZMM_LINES, ZMM_LINE],
+    ),
+];

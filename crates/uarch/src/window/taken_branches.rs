@@ -1,7 +1,6 @@
 //! Taken branches that are not retired.
 
-use crate::spec::chain::{FSQRT, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 const JMP: FillerSpec = FillerSpec::new(
     "jmp, 16 bytes apart",
@@ -22,17 +21,12 @@ const NEARER: FillerSpec = FillerSpec::new(
     &["rob", "branches_in_flight"],
 );
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "taken_branches_in_flight",
     about: "how many taken branches the core holds until they retire",
     definition: "taken branches that are executed and not retired",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
-    experiment: Experiment::Overlap(OverlapSpec {
-        chain_entries: 0,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, FSQRT]],
-        fillers: &[JMP, JNZ, NEARER],
-        max_fillers: 400,
-    }),
-};
+    experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[JMP, JNZ, NEARER], 400)),
+}];

@@ -1,7 +1,6 @@
 //! Vector registers for results that are not retired, by width.
 
-use crate::spec::chain::{DIV, FSQRT, FirstChain, IDIV, IMUL};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
 const XMM_ADD: FillerSpec = FillerSpec::new(
@@ -100,28 +99,31 @@ const HEADS: &[[FirstChain; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
 const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones, which all hold values, and those that the core keeps for itself";
 const SOURCE: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)";
 
-const fn registers_test(name: &'static str, about: &'static str, fillers: &'static [FillerSpec]) -> TestSpec {
+const fn registers_test(
+    name: &'static str,
+    about: &'static str,
+    answers: &'static [&'static str],
+    fillers: &'static [FillerSpec],
+) -> TestSpec {
     // The first link of the chain behind them has one.
     TestSpec {
         name,
         about,
         definition: DEFINITION,
         source: SOURCE,
+        answers,
         part: TestedPart::Window,
-        experiment: Experiment::Overlap(OverlapSpec {
-            chain_entries: 1,
-            lead_nops: &[0],
-            first_chains: HEADS,
-            fillers,
-            max_fillers: 700,
-        }),
+        experiment: Experiment::Overlap(OverlapSpec { chain_entries: 1, ..OverlapSpec::new(HEADS, fillers, 700) }),
     }
 }
 
-pub(crate) const XMM: TestSpec = registers_test(
-    "vector_registers_xmm",
-    "how many results in vector registers of 128 bits the core holds until they retire",
-    &[XMM_ADD, XMM_AND],
-);
-pub(crate) const YMM: TestSpec = registers_test("vector_registers_ymm", "the same of 256 bits", &[YMM_ADD, YMM_AND]);
-pub(crate) const ZMM: TestSpec = registers_test("vector_registers_zmm", "the same of 512 bits", &[ZMM_ADD, ZMM_AND]);
+pub(crate) const TESTS: &[TestSpec] = &[
+    registers_test(
+        "vector_registers_xmm",
+        "how many results in vector registers of 128 bits the core holds until they retire",
+        &[],
+        &[XMM_ADD, XMM_AND],
+    ),
+    registers_test("vector_registers_ymm", "the same of 256 bits", &[], &[YMM_ADD, YMM_AND]),
+    registers_test("vector_registers_zmm", "the same of 512 bits", &[], &[ZMM_ADD, ZMM_AND]),
+];

@@ -1,7 +1,6 @@
 //! Vector operations that wait for an operand.
 
-use crate::spec::chain::{DIVSD, SQRTSD};
-use crate::spec::{Experiment, FillerSpec, OverlapSpec, TestSpec, TestedPart};
+use crate::spec::*;
 
 pub(super) const PADDD: FillerSpec = FillerSpec::new(
     "paddd",
@@ -14,17 +13,15 @@ pub(super) const ADDPS: FillerSpec = FillerSpec::new(
     &["rob", "vector_registers_xmm"],
 );
 
-pub(crate) const TEST: TestSpec = TestSpec {
+pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "vector_scheduler",
     about: "how many vector operations can wait for an operand",
     definition: "vector operations that wait for one result, the chains' links beside them included",
     source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+    answers: &[],
     part: TestedPart::Window,
     experiment: Experiment::Overlap(OverlapSpec {
         chain_entries: 1,
-        lead_nops: &[0],
-        first_chains: &[[SQRTSD, DIVSD]],
-        fillers: &[PADDD, ADDPS],
-        max_fillers: 400,
+        ..OverlapSpec::new(&[[SQRTSD, DIVSD]], &[PADDD, ADDPS], 400)
     }),
-};
+}];

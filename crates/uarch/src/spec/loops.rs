@@ -1,95 +1,11 @@
-//! Programs of steps that all cost the same until a structure is full.
+//! Loops that several tests are made of.
 
+use super::program::{StepLoop, assemble};
 use cyclescope_code::context::FloatElement;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, PointerRing, ProgramMemory,
     RingOrder, StoreLifetime,
 };
-use cyclescope_code::snippet::Snippet;
-use cyclescope_core::unit::Unit;
-
-/// A test of levels, each larger and slower than the one before.
-#[derive(Debug)]
-pub(crate) struct LevelsSpec {
-    /// Unlike programs. A size needs the first two to agree, and the cost of a step another one to agree with the first.
-    pub programs: &'static [ProgramFamily],
-    /// Such programs for cores on which the first ones have no end; none where every core has one.
-    pub fallback_programs: &'static [ProgramFamily],
-    /// What each that is counted takes of structures of other tests, which may be full first: these tests, and how much.
-    pub also_occupies: &'static [(&'static str, usize)],
-    /// A program that occupies a part beforehand: the first level ends by so much earlier.
-    pub witness: Option<WitnessProgram>,
-    /// The smallest count, and the largest one where memory allows it.
-    pub count_range: [usize; 2],
-    /// What is counted.
-    pub unit: Unit,
-    /// The least rise of a step's cost from a level to the next, in core cycles.
-    pub min_rise: f64,
-    /// The least ratio of a level's cost to the last one of the level before. What else becomes dearer at once has to be below it.
-    pub min_ratio: f64,
-    /// Whether what is counted fills the sets of a structure by chance, as by physical pages.
-    pub fills_randomly: bool,
-    /// Whether it is of one structure: its size has the test's name, and what costs more behind its end is no level.
-    pub single_structure: bool,
-    /// Whether every core has an end of it: where none is seen, it was not found.
-    pub always_ends: bool,
-    /// What the cost of a step in a level is; `None` where it has no meaning of its own.
-    pub cost_definition: Option<&'static str>,
-    /// Bytes of memory for each that is counted; no more is tried than has room in what may be used.
-    pub bytes_per_count: usize,
-}
-
-/// A program that occupies a part of what is counted beforehand.
-#[derive(Debug)]
-pub(crate) struct WitnessProgram {
-    /// The program by the count of the others.
-    pub family: ProgramFamily,
-    /// What it occupies.
-    pub occupied: usize,
-}
-
-/// Programs by a count.
-#[derive(Debug)]
-pub(crate) struct ProgramFamily {
-    /// Its name.
-    pub name: &'static str,
-    /// Its program.
-    pub program: fn(usize) -> StepLoop,
-    /// A program of as many steps that does all but what is asked: what it costs is subtracted.
-    pub control: Option<fn(usize) -> StepLoop>,
-}
-
-/// A program of steps, in a loop.
-#[derive(Debug, Clone)]
-pub(crate) struct StepLoop {
-    /// What runs before, untimed.
-    pub init: Vec<u8>,
-    /// One iteration.
-    pub body: Vec<u8>,
-    /// What runs behind, untimed.
-    pub following: Vec<u8>,
-    /// Steps of an iteration.
-    pub steps_per_iteration: usize,
-    /// Iterations of the shorter call; the longer one has twice as many.
-    pub iterations: u64,
-    /// Its memory.
-    pub memory: ProgramMemory,
-}
-
-impl WitnessProgram {
-    /// Whether it moves an end between these counts by more than what is not known of it, and leaves a level before it.
-    pub(crate) fn can_move_end(&self, low: usize, high: usize) -> bool {
-        self.occupied > (high - low).max(low / 20) && low >= 2 * self.occupied
-    }
-}
-
-impl LevelsSpec {
-    /// The largest count for which this many bytes of memory are enough, and no less than the smallest one.
-    pub(crate) fn max_count(&self, memory: u64) -> usize {
-        let room = memory.checked_div(self.bytes_per_count as u64).unwrap_or(u64::MAX);
-        self.count_range[1].min(usize::try_from(room).unwrap_or(usize::MAX)).max(self.count_range[0])
-    }
-}
 
 /// Loads of an iteration of a chase.
 const CHASE_LOADS: usize = 32;
@@ -139,11 +55,6 @@ pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> St
         iterations: CHASE_ITERATIONS,
         memory: ProgramMemory { areas, ..ProgramMemory::default() },
     }
-}
-
-/// Machine code of a test.
-pub(crate) fn assemble(text: &str) -> Vec<u8> {
-    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
 }
 
 /// A chase whose loads take turns with those of another one, around as many elements of the same stride as are `beside`.

@@ -1,0 +1,214 @@
+//! Programs of steps in a loop: assembly as text, or machine code that a function generates for a count.
+
+use super::data_moves::loop_in_pages;
+use super::rate::ProgramVariant;
+use cyclescope_code::program::memory::ProgramMemory;
+use cyclescope_code::snippet::Snippet;
+
+/// A loop of steps, ready to run.
+#[derive(Debug, Clone)]
+pub(crate) struct StepLoop {
+    /// Runs once before, untimed.
+    pub init: Vec<u8>,
+    /// One iteration.
+    pub body: Vec<u8>,
+    /// Runs once behind, untimed.
+    pub following: Vec<u8>,
+    /// Steps of an iteration.
+    pub steps_per_iteration: usize,
+    /// Iterations of the shorter call; the longer one has twice as many.
+    pub iterations: u64,
+    /// Its memory.
+    pub memory: ProgramMemory,
+}
+
+/// How a program is made for a count.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ProgramSource {
+    /// Assembly that a loop repeats.
+    Asm(&'static str, AsmLoop),
+    /// A function of the count.
+    Generated(fn(usize) -> StepLoop),
+    /// A function of the count and of what the row adds.
+    Built(fn(usize, &Inputs) -> StepLoop, Inputs),
+}
+
+/// Texts that replace `{a}` to `{d}` in assembly and labels, or that a builder uses.
+pub(crate) type Texts = [&'static str; 4];
+
+/// What a row gives to a builder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inputs {
+    /// Texts, which its label may use too.
+    pub texts: Texts,
+    /// Numbers.
+    pub numbers: [usize; 4],
+}
+
+/// The loop around assembly. R14 points to the begin of its pages.
+///
+/// In all of its texts `{n}` is the count of the row, and `{a}` to `{d}` are its own texts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AsmLoop {
+    /// Runs once before, untimed.
+    pub setup: &'static str,
+    /// Runs once behind `setup`, untimed.
+    pub before: &'static str,
+    /// Runs once behind the loop, untimed.
+    pub following: &'static str,
+    /// A step begins with the first of these texts, as many as the count of the row.
+    pub counted: &'static [&'static str],
+    /// Steps of an iteration.
+    pub copies: usize,
+    /// Pages of memory, which are present.
+    pub pages: u64,
+    /// Iterations of the shorter call; without, as many as take some ten thousand steps.
+    pub iterations: Option<u64>,
+    /// Its texts.
+    pub texts: Texts,
+}
+
+/// Iterations of the shorter call of a program whose steps take some hundred cycles: an undisturbed call has to be short.
+pub(crate) const ITERATIONS_SLOW: u64 = 8;
+
+impl AsmLoop {
+    /// The loop of [`asm`]: 32 steps and 18 pages. R12 is zero, and RSP points to the end of the pages.
+    pub(crate) const REPEATED: AsmLoop = AsmLoop {
+        setup: "xor r12d, r12d; lea rsp, [r14 + 73728]",
+        before: "",
+        following: "",
+        counted: &[],
+        copies: 32,
+        pages: 18,
+        iterations: None,
+        texts: [""; 4],
+    };
+    /// The same with fewer iterations, for steps of some hundred cycles.
+    pub(crate) const SLOW: AsmLoop = AsmLoop { iterations: Some(ITERATIONS_SLOW), ..AsmLoop::REPEATED };
+
+    /// A loop of this number of steps in which no register is set but R14.
+    pub(crate) const fn bare(copies: usize, pages: u64) -> AsmLoop {
+        AsmLoop { setup: "", copies, pages, ..AsmLoop::REPEATED }
+    }
+
+    /// The same loop with these texts in the place of `{a}` to `{d}`.
+    pub(crate) const fn with(self, texts: Texts) -> AsmLoop {
+        AsmLoop { texts, ..self }
+    }
+
+    /// A program of this loop.
+    pub(crate) const fn asm(self, text: &'static str) -> ProgramVariant {
+        ProgramVariant::from_program("", ProgramSource::Asm(text, self))
+    }
+
+    /// The machine code for a count.
+    pub(crate) fn assemble(&self, text: &str, n: usize) -> StepLoop {
+        let code = |text: &str| match text {
+            "" => Vec::new(),
+            text => assemble(&fill_in(text, &self.texts, n)),
+        };
+        let step = [&self.counted[..n.min(self.counted.len())], &[text]].concat().join("; ");
+        let steps = loop_in_pages(code(&step).repeat(self.copies), self.copies, self.pages);
+        StepLoop {
+            init: [code(self.setup), code(self.before)].concat(),
+            following: code(self.following),
+            iterations: self.iterations.unwrap_or(steps.iterations),
+            ..steps
+        }
+    }
+}
+
+/// A text with a row's texts and its count.
+fn fill_in(text: &str, texts: &Texts, n: usize) -> String {
+    let filled =
+        ["{a}", "{b}", "{c}", "{d}"].iter().zip(texts).fold(text.to_string(), |all, (key, own)| all.replace(key, own));
+    filled.replace("{n}", &n.to_string())
+}
+
+/// Machine code of a text.
+pub(crate) fn assemble(text: &str) -> Vec<u8> {
+    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
+}
+
+impl ProgramSource {
+    fn build(&self, n: usize) -> StepLoop {
+        match self {
+            ProgramSource::Asm(text, around) => around.assemble(text, n),
+            ProgramSource::Generated(generate) => generate(n),
+            ProgramSource::Built(build, inputs) => build(n, inputs),
+        }
+    }
+
+    fn texts(&self) -> Texts {
+        match self {
+            ProgramSource::Asm(_, AsmLoop { texts, .. }) | ProgramSource::Built(_, Inputs { texts, .. }) => *texts,
+            ProgramSource::Generated(_) => [""; 4],
+        }
+    }
+}
+
+/// A program by a count, and the control that is subtracted from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProgramFamily {
+    /// Its name, in which `{a}` to `{d}` are its texts and `{text}` its assembly; empty where its assembly is its name.
+    pub name: &'static str,
+    /// The program.
+    pub program: ProgramSource,
+    /// A program of as many steps that does all but what is asked: its cost is subtracted.
+    pub control: Option<ProgramSource>,
+}
+
+impl ProgramFamily {
+    /// A program that a function generates.
+    pub(crate) const fn new(name: &'static str, generate: fn(usize) -> StepLoop) -> ProgramFamily {
+        ProgramFamily { name, program: ProgramSource::Generated(generate), control: None }
+    }
+
+    /// The same program, less this one.
+    pub(crate) const fn less(self, generate: fn(usize) -> StepLoop) -> ProgramFamily {
+        ProgramFamily { control: Some(ProgramSource::Generated(generate)), ..self }
+    }
+
+    /// The program for a count.
+    pub(crate) fn program(&self, n: usize) -> StepLoop {
+        self.program.build(n)
+    }
+
+    /// Its control for a count.
+    pub(crate) fn control(&self, n: usize) -> Option<StepLoop> {
+        self.control.map(|control| control.build(n))
+    }
+
+    /// The name that results show.
+    pub(crate) fn label(&self) -> String {
+        let texts = self.program.texts();
+        let text = |program: &ProgramSource| match program {
+            ProgramSource::Asm(text, around) => fill_in(text, &around.texts, 0),
+            _ => String::new(),
+        };
+        let own = text(&self.program);
+        if !self.name.is_empty() {
+            return fill_in(self.name, &texts, 0).replace("{text}", &own);
+        }
+        match self.control.as_ref().map(text) {
+            Some(control) if control != own => format!("{own}, less {control}"),
+            _ => own,
+        }
+    }
+}
+
+/// A program that occupies a part of what is counted beforehand.
+#[derive(Debug)]
+pub(crate) struct WitnessProgram {
+    /// The program by the count of the others.
+    pub family: ProgramFamily,
+    /// What it occupies.
+    pub occupied: usize,
+}
+
+impl WitnessProgram {
+    /// Whether it moves an end between these counts by more than the uncertainty of the end, and leaves a level before it.
+    pub(crate) fn can_move_end(&self, low: usize, high: usize) -> bool {
+        self.occupied > (high - low).max(low / 20) && low >= 2 * self.occupied
+    }
+}
