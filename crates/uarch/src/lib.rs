@@ -17,8 +17,6 @@ mod agner_scripts;
 mod batches;
 mod conditions;
 mod contrast;
-#[cfg(test)]
-mod controls;
 mod cost;
 mod cost_map;
 mod cost_spread;
@@ -40,8 +38,6 @@ mod overlap;
 mod overlap_test;
 mod partition;
 mod plateau;
-#[cfg(test)]
-mod program_dump;
 mod queues;
 mod rate_bound;
 mod rates;
@@ -50,35 +46,13 @@ mod remotes;
 mod reported_machine;
 mod resumed_tests;
 mod sharing;
-#[cfg(test)]
-mod simulated_batches;
-#[cfg(test)]
-mod simulated_costless;
-#[cfg(test)]
-mod simulated_drift;
-#[cfg(test)]
-mod simulated_exact_levels;
-#[cfg(test)]
-mod simulated_false_ends;
-#[cfg(test)]
-mod simulated_levels;
-#[cfg(test)]
-mod simulated_score;
-#[cfg(test)]
-mod simulated_sharing;
-#[cfg(test)]
-mod simulated_sibling;
-#[cfg(test)]
-mod simulated_structures;
-#[cfg(test)]
-mod simulated_units;
-#[cfg(test)]
-mod simulated_window;
 mod size_watch;
 mod spec;
 mod study;
 mod test_list;
 mod test_runner;
+#[cfg(test)]
+mod tests;
 mod verdict;
 mod window;
 

@@ -140,8 +140,8 @@ fn judge_partition(alone: Option<Interval>, idle: Option<Interval>, full: Option
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated_window::SimulatedWindow;
     use crate::spec::TestSpec;
+    use crate::tests::simulated_window::SimulatedWindow;
     use cyclescope_code::program::memory::ProgramMemory;
 
     #[test]

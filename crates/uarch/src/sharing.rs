@@ -180,10 +180,10 @@ mod tests {
     use super::*;
     use crate::cost::CostPoint;
     use crate::overlap::{OverlapProbe, OverlapReading};
-    use crate::simulated_window::SimulatedWindow;
     use crate::spec::Experiment;
     use crate::test_list::TESTS;
     use crate::test_runner::CpuResources;
+    use crate::tests::simulated_window::SimulatedWindow;
     use cyclescope_code::program::VectorSetup;
     use cyclescope_code::program::memory::{PhysicalFrames, ProgramMemory};
     use cyclescope_code::snippet::Snippet;

@@ -1,14 +1,14 @@
 //! Work beside another CPU, whose programs or whose controls differ.
 
-use super::cost::{BackgroundCpus, CostPoint, MeasureCosts};
-use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
-use super::partition::AloneBaseline;
-use super::record::UarchRecord;
-use super::sharing::run_sharing;
-use super::spec::{Experiment, ProgramFamily, SharingSpec, TestSpec};
-use super::test_list::TESTS;
-use super::test_runner::CpuResources;
-use super::verdict::VerdictKind;
+use crate::cost::{BackgroundCpus, CostPoint, MeasureCosts};
+use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use crate::partition::AloneBaseline;
+use crate::record::UarchRecord;
+use crate::sharing::run_sharing;
+use crate::spec::{Experiment, ProgramFamily, SharingSpec, TestSpec};
+use crate::test_list::TESTS;
+use crate::test_runner::CpuResources;
+use crate::verdict::VerdictKind;
 use cyclescope_code::program::memory::ProgramMemory;
 use cyclescope_core::error::RunError;
 use std::cell::Cell;

@@ -1,17 +1,17 @@
 //! What is found on simulated cores of what is planted in them: each number that is found must be what was planted.
 
-use super::earlier_result::EarlierResult;
-use super::level_limit;
-use super::overlap_test::StructureEnds;
-use super::queues::{pair_key, waiting_count};
-use super::record::UarchRecord;
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
 use super::simulated_structures::SimulatedStructures;
-use super::spec::{BatchesSpec, ContrastSpec, CostMapSpec, Experiment, LevelsSpec, MixtureSpec, QueuesSpec, RatesSpec};
-use super::test_list::TESTS;
-use super::test_runner::{CpuResources, run_test};
-use super::verdict::VerdictKind;
+use crate::earlier_result::EarlierResult;
+use crate::level_limit;
+use crate::overlap_test::StructureEnds;
+use crate::queues::{pair_key, waiting_count};
+use crate::record::UarchRecord;
+use crate::spec::{BatchesSpec, ContrastSpec, CostMapSpec, Experiment, LevelsSpec, MixtureSpec, QueuesSpec, RatesSpec};
+use crate::test_list::TESTS;
+use crate::test_runner::{CpuResources, run_test};
+use crate::verdict::VerdictKind;
 use cyclescope_core::random::Random;
 use std::collections::BTreeMap;
 

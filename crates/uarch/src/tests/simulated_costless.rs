@@ -1,11 +1,11 @@
 //! A simulated core on which no event has a cost: it executes the code of each program and of its control, and what tells them apart
 //! there is none of the event's.
 
-use super::contrast::run_contrast;
-use super::cost::{CostPoint, MeasureCosts};
-use super::spec::{Experiment, ProgramFamily, StepLoop};
-use super::test_list::TESTS;
-use super::verdict::VerdictKind;
+use crate::contrast::run_contrast;
+use crate::cost::{CostPoint, MeasureCosts};
+use crate::spec::{Experiment, ProgramFamily, StepLoop};
+use crate::test_list::TESTS;
+use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_measure::Plan;
 use cyclescope_sim::{CoreModel, SimulatedCore};

@@ -1,13 +1,13 @@
 //! Windows in which overlaps end for another reason than that a structure is full: each has one experiment that tells so, and is no size.
 
-use super::knee_search::MIN_COUNT;
-use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
-use super::overlap_test::{OverlapTester, StructureEnds};
-use super::record::UarchRecord;
-use super::spec::{Experiment, FirstChain, TestSpec};
-use super::test_list::TESTS;
-use super::verdict::VerdictKind;
-use super::window::reorder_buffer::NOP;
+use crate::knee_search::MIN_COUNT;
+use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use crate::overlap_test::{OverlapTester, StructureEnds};
+use crate::record::UarchRecord;
+use crate::spec::{Experiment, FirstChain, TestSpec};
+use crate::test_list::TESTS;
+use crate::verdict::VerdictKind;
+use crate::window::reorder_buffer::NOP;
 use cyclescope_core::error::RunError;
 
 /// Fillers up to which the chains overlap.

@@ -1,7 +1,7 @@
 //! Writes everything that the tests run to the file that UARCH_DUMP names.
 
-use super::spec::{Experiment, ProgramFamily, StepLoop};
-use super::test_list::TESTS;
+use crate::spec::{Experiment, ProgramFamily, StepLoop};
+use crate::test_list::TESTS;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,11 +1,11 @@
 //! Simulated units of execution: classes of instructions that want some of them each.
 
-use super::cost::{CostPoint, MeasureMixtures};
-use super::mixture::{fill_and_places, fill_cycles_for, others_in_room};
-use super::record::UarchRecord;
-use super::spec::{ClassCount, MixOrder, MixtureClass, MixtureSpec};
-use super::test_list::find_test;
-use super::verdict::VerdictKind;
+use crate::cost::{CostPoint, MeasureMixtures};
+use crate::mixture::{fill_and_places, fill_cycles_for, others_in_room};
+use crate::record::UarchRecord;
+use crate::spec::{ClassCount, MixOrder, MixtureClass, MixtureSpec};
+use crate::test_list::find_test;
+use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 
@@ -157,9 +157,9 @@ const REAL: [(&str, u32, f64); 14] = [
 #[test]
 fn pairs_tell_of_groups_of_three_what_they_take() {
     let test = find_test("mixed_throughput");
-    let super::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
+    let crate::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
     let mut core = SimulatedUnits { classes: REAL.to_vec(), slots: 7.0, poor: 7, random: Random::new(3) };
-    let records = super::mixture::run_mixture(&mut core, test, asked, &mut Random::new(5)).unwrap();
+    let records = crate::mixture::run_mixture(&mut core, test, asked, &mut Random::new(5)).unwrap();
     let groups = records.last().unwrap();
     assert_eq!((groups.what.as_str(), groups.verdict), ("mixed_throughput.groups_of_three", VerdictKind::Found));
     let alu = &records[0];
@@ -174,14 +174,14 @@ fn pairs_tell_of_groups_of_three_what_they_take() {
 #[test]
 fn classes_with_units_of_their_own_slow_nobody_where_places_are_few() {
     let test = find_test("mixed_throughput");
-    let super::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
+    let crate::spec::Experiment::Mixture(asked) = &test.experiment else { panic!("it is one of mixtures") };
     let classes = REAL.map(|class| match class.0 {
         "alu" => (class.0, 0b1111, 1.0),
         "vector_add" => (class.0, 0b1111_0000, 1.0),
         _ => class,
     });
     let mut core = SimulatedUnits { classes: classes.to_vec(), slots: 6.0, poor: 7, random: Random::new(3) };
-    let records = super::mixture::run_mixture(&mut core, test, asked, &mut Random::new(5)).expect("it has costs");
+    let records = crate::mixture::run_mixture(&mut core, test, asked, &mut Random::new(5)).expect("it has costs");
     for (class, by) in [("alu", "vector_add"), ("vector_add", "alu")] {
         let record = records.iter().find(|record| record.what.ends_with(&format!(".{class}")));
         let told = record.and_then(|record| record.displaced.iter().find(|told| told.by == by));

@@ -1,13 +1,13 @@
 //! Levels without noise, of which one walk or another shows something else.
 
-use super::cost::{CostPoint, MeasureCosts};
-use super::cost_spread::CostSpread;
-use super::level_curves::run_levels;
-use super::plateau::{LevelCriteria, find_levels};
-use super::record::UarchRecord;
-use super::spec::{Experiment, LevelsSpec, ProgramFamily, TestSpec};
-use super::test_list::TESTS;
-use super::verdict::VerdictKind;
+use crate::cost::{CostPoint, MeasureCosts};
+use crate::cost_spread::CostSpread;
+use crate::level_curves::run_levels;
+use crate::plateau::{LevelCriteria, find_levels};
+use crate::record::UarchRecord;
+use crate::spec::{Experiment, LevelsSpec, ProgramFamily, TestSpec};
+use crate::test_list::TESTS;
+use crate::verdict::VerdictKind;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
 use std::cell::RefCell;

@@ -1,10 +1,10 @@
 //! A simulated core with a planted number of events on their way at once.
 
-use super::batches::run_batches;
-use super::cost::{CostPoint, MeasureCosts};
-use super::spec::{BatchesSpec, Experiment, ProgramFamily, TestSpec};
-use super::test_list::TESTS;
-use super::verdict::VerdictKind;
+use crate::batches::run_batches;
+use crate::cost::{CostPoint, MeasureCosts};
+use crate::spec::{BatchesSpec, Experiment, ProgramFamily, TestSpec};
+use crate::test_list::TESTS;
+use crate::verdict::VerdictKind;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
 use std::collections::BTreeMap;

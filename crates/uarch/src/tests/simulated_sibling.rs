@@ -1,11 +1,11 @@
 //! A simulated machine whose sibling is busy for spells of whole layouts, and then holds a part of what is measured: layouts that ran
 //! beside it must not show in a result.
 
-use super::conditions::RunConditions;
-use super::cost::MeasureCosts;
-use super::overlap::{MeasureOverlaps, MeasuredCore, OVERLAP_SIBLING_POLICY, OverlapProbe, build_bodies};
-use super::spec::{ProgramFamily, SQRTSD, StepLoop, straight_loop};
-use super::window::reorder_buffer::NOP;
+use crate::conditions::RunConditions;
+use crate::cost::MeasureCosts;
+use crate::overlap::{MeasureOverlaps, MeasuredCore, OVERLAP_SIBLING_POLICY, OverlapProbe, build_bodies};
+use crate::spec::{ProgramFamily, SQRTSD, StepLoop, straight_loop};
+use crate::window::reorder_buffer::NOP;
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::Machine;
 use cyclescope_core::random::Random;

@@ -1,11 +1,11 @@
 //! Costs that change while a curve is measured: what comes with the time and not with the count is no level.
 
-use super::cost::{CostPoint, MeasureCosts};
-use super::level_curves::run_levels;
-use super::record::UarchRecord;
-use super::spec::{Experiment, ProgramFamily};
-use super::test_list::TESTS;
-use super::verdict::VerdictKind;
+use crate::cost::{CostPoint, MeasureCosts};
+use crate::level_curves::run_levels;
+use crate::record::UarchRecord;
+use crate::spec::{Experiment, ProgramFamily};
+use crate::test_list::TESTS;
+use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 

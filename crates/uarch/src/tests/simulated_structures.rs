@@ -1,13 +1,13 @@
 //! A whole simulated core, with something planted for each test.
 
-use super::cost::{CostPoint, MeasureCosts, MeasureMixtures};
-use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
 use super::simulated_units::SimulatedUnits as Units;
 use super::simulated_window::SimulatedWindow as Window;
-use super::spec::{ClassCount, Experiment, LevelsSpec, MixOrder, ProgramFamily, RatesSpec, TestSpec};
-use super::test_list::TESTS;
+use crate::cost::{CostPoint, MeasureCosts, MeasureMixtures};
+use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use crate::spec::{ClassCount, Experiment, LevelsSpec, MixOrder, ProgramFamily, RatesSpec, TestSpec};
+use crate::test_list::TESTS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::{Random, mix_seeds};
 use cyclescope_core::unit::Unit;

@@ -1,14 +1,14 @@
 //! A simulated window with planted sizes.
 
-use super::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
-use super::spec::{CHAIN_LINKS, FillerSpec, TestSpec};
-use super::test_list::TESTS;
+use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
+use crate::spec::{CHAIN_LINKS, FillerSpec, TestSpec};
+use crate::test_list::TESTS;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A core whose structures have these sizes.
-pub(super) struct SimulatedWindow {
+pub(crate) struct SimulatedWindow {
     /// Entries of each structure, by the name of its test.
     pub sizes: BTreeMap<&'static str, usize>,
     /// No-operations that share an entry of the reorder buffer.
@@ -40,7 +40,7 @@ const CHAINS_TAKE: [&str; 5] =
 const QUEUES: [&str; 3] = ["integer_scheduler", "load_scheduler", "vector_scheduler"];
 
 impl SimulatedWindow {
-    pub(super) fn new(seed: u64) -> SimulatedWindow {
+    pub(crate) fn new(seed: u64) -> SimulatedWindow {
         let mut random = Random::new(seed);
         let mut draw = |from: usize, to: usize| from + random.below(to - from);
         let packed = [1, 1, 1, 2, 4][draw(0, 5)];

@@ -1,11 +1,11 @@
 //! Simulated levels with planted ends: each that is found must be where it was planted, or be said to be unclear.
 
-use super::cost::{CostPoint, MeasureCosts};
-use super::level_curves::run_levels;
-use super::record::UarchRecord;
-use super::spec::{Experiment, LevelsSpec, ProgramFamily, TestSpec};
-use super::test_list::TESTS;
-use super::verdict::VerdictKind;
+use crate::cost::{CostPoint, MeasureCosts};
+use crate::level_curves::run_levels;
+use crate::record::UarchRecord;
+use crate::spec::{Experiment, LevelsSpec, ProgramFamily, TestSpec};
+use crate::test_list::TESTS;
+use crate::verdict::VerdictKind;
 use cyclescope_core::error::{RunError, Unavailable};
 use cyclescope_core::random::Random;
 

@@ -1,0 +1,17 @@
+//! Tests of all of the study: on simulated cores, and of what the programs of its tests are.
+
+mod controls;
+mod program_dump;
+mod simulated_batches;
+mod simulated_costless;
+mod simulated_drift;
+mod simulated_exact_levels;
+mod simulated_false_ends;
+mod simulated_levels;
+mod simulated_score;
+mod simulated_sharing;
+mod simulated_sibling;
+mod simulated_structures;
+mod simulated_units;
+pub(crate) mod simulated_window;
+mod test_table;
