@@ -125,7 +125,10 @@ fn describe_nearest(pairs: &[ExchangePair], times: &[Option<Interval>], clusters
     let alone = cpus.len() == count && next.is_finite() && next >= NEAREST_RATIO * slowest;
     alone.then(|| {
         let ratio = next / slowest;
-        format!("all other clusters take {ratio:.1} times as long or longer: as two CPUs of one core, or of a cache that two cores share")
+        format!(
+            "all other clusters take {ratio:.1} times as long or longer: as two CPUs of one core, or of a cache \
+                 that two cores share"
+        )
     })
 }
 

@@ -168,7 +168,8 @@ impl UarchRecord {
     pub(super) fn add_busy_caveat(&mut self, busy: BusyShare) {
         let share = 100.0 * busy.share;
         let text = format!(
-            "something else used the core in {share:.0} % of the layouts: this thread may have had half of some structures"
+            "something else used the core in {share:.0} % of the layouts: this thread may have had half of some \
+             structures"
         );
         self.caveats.push(Caveat { code: CaveatKind::SiblingBusy, text });
     }

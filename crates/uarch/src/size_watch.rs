@@ -105,7 +105,8 @@ impl WatchedSize {
         let text = match moved {
             0 => format!("it ended there at {looks} other times too"),
             _ => format!(
-                "it ended elsewhere at {moved} of {looks} other times: what another thread of the core holds is not spare"
+                "it ended elsewhere at {moved} of {looks} other times: what another thread of the core holds is not \
+                 spare"
             ),
         };
         if moved > 0 {

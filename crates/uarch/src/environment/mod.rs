@@ -21,7 +21,8 @@ const TEST: TestSpec = TestSpec {
     name: "environment",
     about: "what this guest or container gets of the machine, and what CPUID and the kernel tell of it",
     definition: number_rows::DEFINITION,
-    source: "R. Bhargava et al., Accelerating Two-Dimensional Page Walks for Virtualized Systems (2008); proc_stat(5), steal",
+    source: "R. Bhargava et al., Accelerating Two-Dimensional Page Walks for Virtualized Systems (2008); \
+             proc_stat(5), steal",
     answers: &[],
     part: TestedPart::Environment,
     experiment: Experiment::Environment { reads: &["data_caches", "data_tlb", "huge_pages"] },

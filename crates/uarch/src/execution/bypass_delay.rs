@@ -5,7 +5,8 @@ use iced_x86::CpuidFeature::{AVX, AVX512DQ, AVX512F, FMA};
 
 /// All values are zero: none makes an operation take longer.
 const ZEROS: AsmLoop = AsmLoop {
-    before: "xor eax, eax; xor esi, esi; xor edi, edi; pxor xmm2, xmm2; pxor xmm3, xmm3; pxor xmm6, xmm6; pxor xmm7, xmm7",
+    before: "xor eax, eax; xor esi, esi; xor edi, edi; pxor xmm2, xmm2; pxor xmm3, xmm3; pxor xmm6, xmm6; pxor \
+             xmm7, xmm7",
     iterations: Some(24),
     ..AsmLoop::REPEATED
 };
@@ -50,7 +51,9 @@ const fn crossing([out, there, back, here]: Texts) -> ProgramVariant {
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "bypass_delay",
     about: "what a result costs that goes to a unit of another kind, and back",
-    definition: "core cycles by which a chain takes longer that crosses over once more and back; how much of it is in each direction is not known, and an operation that is faster behind its like counts too; between general registers, vectors and masks the moves are part of it",
+    definition: "core cycles by which a chain takes longer that crosses over once more and back; how much of it is \
+                 in each direction is not known, and an operation that is faster behind its like counts too; \
+                 between general registers, vectors and masks the moves are part of it",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     answers: &["exec_domain"],
     part: TestedPart::Execution,

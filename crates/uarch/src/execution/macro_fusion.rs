@@ -90,7 +90,8 @@ const fn pair(name: &'static str, variants: &'static [ProgramVariant]) -> TestRo
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "macro_fusion",
     about: "which instructions become one with the conditional branch behind them",
-    definition: "core cycles by which both take longer with a cheap instruction between them than with it behind them, where the core is busy with such instructions: what it gains by taking both as one",
+    definition: "core cycles by which both take longer with a cheap instruction between them than with it behind \
+                 them, where the core is busy with such instructions: what it gains by taking both as one",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     answers: &["fused_branch"],
     part: TestedPart::Execution,

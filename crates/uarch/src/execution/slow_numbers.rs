@@ -100,8 +100,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "subnormals",
         about: "what operations with subnormal numbers cost",
-        definition: "core cycles by which an operation takes longer than where MXCSR makes subnormal operands and results \
-                     zero; a square root than that of a normal number",
+        definition: "core cycles by which an operation takes longer than where MXCSR makes subnormal operands and \
+                     results zero; a square root than that of a normal number",
         source: SOURCE,
         answers: &["subnormal"],
         part: TestedPart::Execution,
@@ -166,8 +166,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "subnormals_x87",
         about: "what x87 operations with subnormal numbers cost",
-        definition: "core cycles by which an operation takes longer than with normal numbers: a load or a store of a double \
-                     or a single, and sums and products of numbers of ten bytes",
+        definition: "core cycles by which an operation takes longer than with normal numbers: a load or a store of \
+                     a double or a single, and sums and products of numbers of ten bytes",
         source: SOURCE,
         answers: &["subnormal"],
         part: TestedPart::Execution,
@@ -245,8 +245,9 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "slow_operands",
         about: "what operations cost more with slow operands than with fast ones",
-        definition: "core cycles by which an operation takes longer, where none waits for another: of divisions with a large \
-                     quotient than with one of one bit, of floating point with a result of all bits than with one",
+        definition: "core cycles by which an operation takes longer, where none waits for another: of divisions \
+                     with a large quotient than with one of one bit, of floating point with a result of all bits \
+                     than with one",
         source: "A. Fog, Instruction tables (2024)",
         answers: &[],
         part: TestedPart::Execution,

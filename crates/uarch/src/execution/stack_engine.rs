@@ -52,7 +52,8 @@ const READS: f64 = 3.0;
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "stack_engine",
     about: "what it costs to read the stack pointer behind a push",
-    definition: "core cycles by which a read behind each push takes longer than all reads behind the last one, where the core is busy with cheap instructions",
+    definition: "core cycles by which a read behind each push takes longer than all reads behind the last one, \
+                 where the core is busy with cheap instructions",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     answers: &["stack_sync_uops"],
     part: TestedPart::Execution,

@@ -36,7 +36,8 @@ const fn sums_row(name: &'static str, chains: usize, ways: &'static [ProgramVari
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "taylor",
     about: "what a term of a power series takes, by how many sums run beside each other",
-    definition: "core cycles of a term, a multiplication and an addition, or both at once where the name says so: in one chain their latencies, in many what the units do at once",
+    definition: "core cycles of a term, a multiplication and an addition, or both at once where the name says so: \
+                 in one chain their latencies, in many what the units do at once",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
     answers: &["taylor"],
     part: TestedPart::Execution,

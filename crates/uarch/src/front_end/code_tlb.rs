@@ -30,7 +30,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "code_tlb",
     about: "how many pages of 4 KiB of code have their translation at hand",
     definition: "pages of 4 KiB with one or two jumps in each that are fetched as fast as as many in fewer pages",
-    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)",
+    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes \
+             (1995)",
     answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {

@@ -1,10 +1,12 @@
-//! The memory of the predictor of directions.
+//! The memory of the predictor of directions, for one branch and for several.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 use cyclescope_core::random::Random;
+
+// The memory of the predictor of directions.
 
 /// Iterations of the shorter call: once through the pattern, and no fewer and no more than these. What other work does in a longer time is no
 /// outlier.
@@ -52,23 +54,105 @@ fn jne_pattern(period: usize) -> StepLoop {
     pattern_loop(period, 0x75, 0xacade)
 }
 
-pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
-    name: "direction_predictor",
-    about: "how long a random pattern of one conditional branch the core learns",
-    definition: "period of a random pattern that one branch follows, of which about half is still known: tables that are found by hashes fill by \
-                 chance",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
-    answers: &["branch"],
-    part: TestedPart::FrontEnd,
-    experiment: Experiment::Levels(LevelsSpec {
-        programs: &[ProgramFamily::new("je", je_pattern), ProgramFamily::new("jne", jne_pattern)],
-        count_range: [16, 131072],
-        min_rise: 5.0,
-        min_ratio: 1.3,
-        // Its tables are found by hashes.
-        fills_randomly: true,
-        cost_definition: Some("core cycles of a turn: the branch, its load and its counter"),
-        bytes_per_count: 1,
-        ..LevelsSpec::COUNTS
-    }),
-}];
+// The memory of the predictor of directions for several branches together.
+
+/// So many conditional branches an iteration, each by a random pattern of its own. The patterns have that many outcomes
+/// together.
+fn pattern_branches(outcomes: usize, branches: usize, branch: u8, seed: u64) -> StepLoop {
+    let period = outcomes / branches;
+    let mut random = Random::new(seed ^ outcomes as u64);
+    let bits: Vec<u8> = (0..period * branches).map(|_| random.below(2) as u8).collect();
+    let mut body = Vec::new();
+    for number in 0..branches {
+        // cmp byte ptr [r14 + rbp + place of its pattern], 0
+        body.extend([0x41, 0x80, 0xbc, 0x2e]);
+        body.extend(((number * period) as i32).to_le_bytes());
+        body.extend([0, branch, 3]);
+        body.extend(assemble("nop dword ptr [rax]"));
+    }
+    body.extend(assemble(&format!("inc rbp; cmp rbp, {period}; cmovae rbp, r11")));
+    let turns = ITERATIONS.map(|executed| executed / branches);
+    let turns = period.clamp(turns[0], turns[1]);
+    let steps = table_loop(body, AreaFill::Bytes(bits), outcomes as u64, turns);
+    StepLoop { steps_per_iteration: branches, ..steps }
+}
+
+fn four_branches(outcomes: usize) -> StepLoop {
+    pattern_branches(outcomes, 4, 0x74, 0x5eed)
+}
+
+fn thirty_two_branches(outcomes: usize) -> StepLoop {
+    pattern_branches(outcomes, 32, 0x75, 0xacade)
+}
+
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "direction_predictor",
+        about: "how long a random pattern of one conditional branch the core learns",
+        definition: "period of a random pattern that one branch follows, of which about half is still known: tables \
+                     that are found by hashes fill by chance",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["branch"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Levels(LevelsSpec {
+            programs: &[ProgramFamily::new("je", je_pattern), ProgramFamily::new("jne", jne_pattern)],
+            count_range: [16, 131072],
+            min_rise: 5.0,
+            min_ratio: 1.3,
+            // Its tables are found by hashes.
+            fills_randomly: true,
+            cost_definition: Some("core cycles of a turn: the branch, its load and its counter"),
+            bytes_per_count: 1,
+            ..LevelsSpec::COUNTS
+        }),
+    },
+    TestSpec {
+        name: "predictor_reach",
+        about: "how many outcomes of random patterns of several conditional branches the core learns",
+        definition: "outcomes in the random patterns of 4 and of 32 branches together, one pattern each, of which \
+                     about half are still known: tables that are found by hashes fill by chance",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["branch"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Levels(LevelsSpec {
+            programs: &[
+                ProgramFamily::new("4 branches, je", four_branches),
+                ProgramFamily::new("32 branches, jne", thirty_two_branches),
+            ],
+            count_range: [256, 131072],
+            min_rise: 3.0,
+            min_ratio: 1.3,
+            // Its tables are found by hashes.
+            fills_randomly: true,
+            cost_definition: Some("core cycles of a branch: its load, and its part of the counter"),
+            bytes_per_count: 1,
+            ..LevelsSpec::COUNTS
+        }),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
+
+    #[test]
+    fn each_branch_has_a_pattern_of_its_own() {
+        for (program, branches) in [(four_branches as fn(usize) -> StepLoop, 4), (thirty_two_branches, 32)] {
+            let steps = program(3200);
+            let all: Vec<_> = Decoder::new(64, &steps.body, DecoderOptions::NONE).iter().collect();
+            let places: Vec<u64> = all
+                .iter()
+                .filter(|one| one.mnemonic() == Mnemonic::Cmp && one.memory_size().size() == 1)
+                .map(|one| one.memory_displacement64())
+                .collect();
+            let period = 3200 / branches;
+            assert_eq!(places, (0..branches).map(|number| number * period).collect::<Vec<_>>());
+            let AreaFill::Bytes(bits) = &steps.memory.areas[0].fill else { panic!("patterns are bytes") };
+            let taken = bits.iter().map(|bit| usize::from(*bit)).sum::<usize>();
+            assert!(bits.len() == 3200 && taken.abs_diff(1600) < 200, "{taken}");
+            let conditional = all.iter().filter(|one| one.flow_control() == FlowControl::ConditionalBranch).count();
+            assert_eq!((conditional, steps.steps_per_iteration), (branches as usize, branches as usize));
+        }
+    }
+}

@@ -44,8 +44,8 @@ fn targets_16_bytes_apart(number: usize) -> StepLoop {
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "indirect_history",
     about: "how many targets of one indirect jump, in a random order that repeats, the core predicts",
-    definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: tables that are found by hashes \
-                 fill by chance",
+    definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: \
+                 tables that are found by hashes fill by chance",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     answers: &["branch"],
     part: TestedPart::FrontEnd,

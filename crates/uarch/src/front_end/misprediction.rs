@@ -93,7 +93,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "misprediction",
         about: "how long a mispredicted branch delays what follows",
-        definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the nearest cache",
+        definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the \
+                     nearest cache",
         source: SOURCE,
         answers: &["branch"],
         part: TestedPart::FrontEnd,
@@ -109,8 +110,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "misprediction_decoded",
         about: "how long a mispredicted branch delays what has to be decoded",
-        definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, which the instruction cache holds and \
-                 no cache of decoded instructions",
+        definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, \
+                     which the instruction cache holds and no cache of decoded instructions",
         source: SOURCE,
         answers: &["ucache_misprediction"],
         part: TestedPart::FrontEnd,

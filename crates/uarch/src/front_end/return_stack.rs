@@ -129,8 +129,8 @@ fn one_caller_64(depth: usize) -> StepLoop {
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "return_stack",
     about: "how deep calls may be nested until a return is mispredicted",
-    definition: "calls within each other that all return without a misprediction; on cores that know from other branches where returns go to, the \
-                 same beside mispredicted branches, which may cost entries",
+    definition: "calls within each other that all return without a misprediction; on cores that know from other \
+                 branches where returns go to, the same beside mispredicted branches, which may cost entries",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     answers: &["returnstack"],
     part: TestedPart::FrontEnd,

@@ -171,28 +171,34 @@ pub(crate) const TESTS: &[TestSpec] = &[
     bandwidth_test(
         "read_bandwidth",
         "how many bytes the core reads in a cycle, by how much memory they are of",
-        "bytes that one thread loads in a core cycle, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        "bytes that one thread loads in a core cycle, of that much memory over and over in the order of addresses, \
+         in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
         &["cache_throughput", "read_write_bandwidth"],
         &bandwidth_rows(&streams(StreamAction::Read)),
     ),
     bandwidth_test(
         "write_bandwidth",
         "how many bytes the core writes in a cycle, by how much memory they are of",
-        "bytes that one thread stores in a core cycle, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        "bytes that one thread stores in a core cycle, of that much memory over and over in the order of addresses, \
+         in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
         &["read_write_bandwidth"],
         &bandwidth_rows(&streams(StreamAction::Write)),
     ),
     bandwidth_test(
         "copy_bandwidth",
         "how many bytes the core copies in a cycle, by how much memory they are of",
-        "bytes that one thread loads and stores again in a core cycle; half of the memory is read, and the other half written, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        "bytes that one thread loads and stores again in a core cycle; half of the memory is read, and the other \
+         half written, of that much memory over and over in the order of addresses, in one stream to sixteen; \
+         vectors of 32 bytes where the CPU has AVX, else of 16",
         &[],
         &bandwidth_rows(&streams(StreamAction::Copy)),
     ),
     bandwidth_test(
         "nt_write_bandwidth",
         "how many bytes the core writes past the caches in a cycle, with non-temporal stores",
-        "bytes that one thread stores past the caches in a core cycle, with non-temporal stores, of that much memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the CPU has AVX, else of 16",
+        "bytes that one thread stores past the caches in a core cycle, with non-temporal stores, of that much \
+         memory over and over in the order of addresses, in one stream to sixteen; vectors of 32 bytes where the \
+         CPU has AVX, else of 16",
         &["read_write_bandwidth"],
         &bandwidth_rows(&streams(StreamAction::WritePast)),
     ),

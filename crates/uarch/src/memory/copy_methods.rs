@@ -142,8 +142,11 @@ const fn copy_row(
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "copy_methods",
     about: "how many bytes the core copies in a cycle, by method, size and alignment",
-    definition: "bytes that one thread copies in a core cycle, over and over from the same places, each copy with the instructions before its loop; without alignment the source is one byte past a line's begin, and the target three",
-    source: "A. Fog, Optimizing subroutines in assembly language (2024), memcpy; Intel 64 and IA-32 Architectures Optimization Reference Manual, Enhanced REP MOVSB",
+    definition: "bytes that one thread copies in a core cycle, over and over from the same places, each copy with \
+                 the instructions before its loop; without alignment the source is one byte past a line's begin, \
+                 and the target three",
+    source: "A. Fog, Optimizing subroutines in assembly language (2024), memcpy; Intel 64 and IA-32 Architectures \
+             Optimization Reference Manual, Enhanced REP MOVSB",
     answers: &["memcpy", "testmemcpyalign"],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {

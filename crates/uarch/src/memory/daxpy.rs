@@ -39,7 +39,10 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
                 (16, _) => format!("mulpd {register}, xmm0; addpd {register}, [r14 + rbp + {at}]"),
                 (_, true) => format!("vfmadd213pd {register}, {name}0, [r14 + rbp + {at}]"),
                 (_, false) => {
-                    format!("vmulpd {register}, {register}, {name}0; vaddpd {register}, {register}, [r14 + rbp + {at}]")
+                    format!(
+                        "vmulpd {register}, {register}, {name}0; vaddpd {register}, {register}, [r14 + rbp + \
+                             {at}]"
+                    )
                 }
             });
         }
@@ -100,7 +103,8 @@ const fn daxpy_row(
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "daxpy",
     about: "how many numbers of a vector times a number plus a vector the core does in a cycle",
-    definition: "numbers of eight bytes in a core cycle, of which one is loaded from each vector, multiplied and added, and stored; both vectors together have 16 KiB or 128 KiB",
+    definition: "numbers of eight bytes in a core cycle, of which one is loaded from each vector, multiplied and \
+                 added, and stored; both vectors together have 16 KiB or 128 KiB",
     source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
     answers: &["daxpy"],
     part: TestedPart::Memory,

@@ -175,7 +175,8 @@ const fn forwarding_test(
         name,
         about,
         definition,
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); H. Wong, Store-to-Load Forwarding and Memory Disambiguation in x86 Processors (2014)",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024); H. Wong, Store-to-Load \
+                 Forwarding and Memory Disambiguation in x86 Processors (2014)",
         answers,
         part: TestedPart::Memory,
         experiment: Experiment::CostMap(CostMapSpec { rows, tolerance: 0.3, tolerance_share: 0.06 }),
@@ -186,14 +187,16 @@ pub(crate) const TESTS: &[TestSpec] = &[
     forwarding_test(
         "forwarding_map",
         "which loads take their bytes from a store before, by their sizes and by where the load begins",
-        "core cycles from a register through a store and a load that begins so many bytes behind it, and back, where that takes least; of a general register what a chain with two multiplications takes longer than these",
+        "core cycles from a register through a store and a load that begins so many bytes behind it, and back, \
+         where that takes least; of a general register what a chain with two multiplications takes longer than these",
         &["store_forwarding"],
         OFFSETS,
     ),
     forwarding_test(
         "forwarding_ends",
         "what a value takes through memory across ends of lines and pages, by where it begins",
-        "core cycles from a register through a store and a load at the same address, so many bytes behind the end of a line or page, and back, where that takes least; of a general register as in forwarding_map",
+        "core cycles from a register through a store and a load at the same address, so many bytes behind the end \
+         of a line or page, and back, where that takes least; of a general register as in forwarding_map",
         &[],
         ENDS,
     ),

@@ -157,8 +157,10 @@ const VECTORS: &[ProgramVariant] = &[
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "load_latency",
     about: "how long a load from the nearest cache takes, by its address and its register",
-    definition: "core cycles from the result of one load, which is the address of the next one, to that one's result: of mov r64, [r] and the same with a displacement, an \
-                 index, or both; with an index and with a part of a register, zero or sign extended; of loads into a vector register the sum with movq r64, xmm",
+    definition: "core cycles from the result of one load, which is the address of the next one, to that one's \
+                 result: of mov r64, [r] and the same with a displacement, an index, or both; with an index and \
+                 with a part of a register, zero or sign extended; of loads into a vector register the sum with \
+                 movq r64, xmm",
     source: "A. Fog, Instruction tables (2024), how the values were measured",
     answers: &["cache_latency"],
     part: TestedPart::Memory,

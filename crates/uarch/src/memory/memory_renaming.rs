@@ -87,8 +87,12 @@ const NOPS: &[ProgramVariant] = &across("nops", INSTRUCTIONS_EACH);
 pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "memory_renaming",
-        about: "whether a load has what a store before it stored without waiting for memory, by address, width and distance",
-        definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know (forwarding that is slower from there shows the same: see forwarding_map); none where the core waits for memory",
+        about: "whether a load has what a store before it stored without waiting for memory, by address, width and \
+                distance",
+        definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one \
+                     through a load of a part behind the store's first byte, which renaming can't know (forwarding \
+                     that is slower from there shows the same: see forwarding_map); none where the core waits for \
+                     memory",
         source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), memory mirroring",
         answers: &["memory_mirror"],
         part: TestedPart::Memory,
@@ -232,7 +236,10 @@ pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "memory_renaming_reach",
         about: "how far behind a store a load may be and have what it stored without waiting for memory",
-        definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one through a load of a part behind the store's first byte, which renaming can't know (forwarding that is slower from there shows the same: see forwarding_map); none where the core waits for memory",
+        definition: "core cycles that a chain through a store and a load of the same bytes is shorter than one \
+                     through a load of a part behind the store's first byte, which renaming can't know (forwarding \
+                     that is slower from there shows the same: see forwarding_map); none where the core waits for \
+                     memory",
         source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), memory mirroring",
         answers: &["memory_mirror"],
         part: TestedPart::Memory,

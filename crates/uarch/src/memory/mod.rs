@@ -1,32 +1,20 @@
 //! Caches, translation, what they cost, and how much they move in a cycle.
 
+pub(super) mod access_rates;
 pub(super) mod bandwidth;
-pub(super) mod cache_banks;
-pub(super) mod cache_line;
+pub(super) mod cache_ways;
 pub(super) mod copy_methods;
-pub(super) mod copy_rate;
-pub(super) mod core_to_core;
 pub(super) mod data_caches;
-pub(super) mod data_caches_by_page;
-pub(super) mod data_caches_huge;
-pub(super) mod data_tlb;
 pub(super) mod daxpy;
-pub(super) mod disambiguation;
-pub(super) mod failed_forwarding;
-pub(super) mod false_dependence;
-pub(super) mod false_sharing;
 pub(super) mod forwarding_map;
-pub(super) mod huge_pages;
-pub(super) mod huge_tlb;
-pub(super) mod l1d_ways;
-pub(super) mod l2_ways;
 pub(super) mod load_latency;
-pub(super) mod load_rate;
+pub(super) mod memory_order;
 pub(super) mod memory_renaming;
 pub(super) mod misses_in_flight;
+pub(super) mod other_cpus;
 pub(super) mod split_access;
 pub(super) mod store_forwarding;
-pub(super) mod store_rate;
 pub(super) mod strided_load;
+pub(super) mod translations;
 pub(super) mod walks_in_flight;
 pub(super) mod write_combining;

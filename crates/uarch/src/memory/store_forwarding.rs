@@ -3,6 +3,8 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
+// What a store gives to a load behind it.
+
 const ON_X87: AsmLoop = AsmLoop { before: "fld1", ..AsmLoop::REPEATED };
 
 pub(crate) const TESTS: &[TestSpec] = &[
@@ -12,7 +14,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
 TestSpec {
     name: "store_forwarding",
     about: "what a value takes through a store and a load of it, by what they have in common",
-    definition: "core cycles from a register through a store and a load of what it wrote, or of a part of it, and back",
+    definition: "core cycles from a register through a store and a load of what it wrote, or of a part of it, and \
+                 back",
     source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
     answers: &["store_forwarding"],
     part: TestedPart::Memory,
@@ -27,11 +30,13 @@ TestSpec {
                 ]),
             TestRow::new("high_4_of_8_bytes", &[
                     asm("mov [r14 + r12], rax; mov eax, [r14 + r12 + 4]; imul rax, rax; imul rax, rax").less("imul rax, rax; imul rax, rax"),
-                    asm("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]; imul rsi, rsi, 5; imul rsi, rsi, 5").less("imul rsi, rsi, 5; imul rsi, rsi, 5"),
+                    asm("mov [r14 + r12 + 328], rsi; mov esi, [r14 + r12 + 332]; imul rsi, rsi, 5; imul rsi, rsi, 5").less("imul rsi, rsi, 5; imul rsi, \
+                         rsi, 5"),
                 ]),
             TestRow::new("last_of_8_bytes", &[
                     asm("mov [r14 + r12], rax; movzx eax, byte ptr [r14 + r12 + 7]; imul rax, rax; imul rax, rax").less("imul rax, rax; imul rax, rax"),
-                    asm("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]; imul rsi, rsi, 5; imul rsi, rsi, 5").less("imul rsi, rsi, 5; imul rsi, rsi, 5"),
+                    asm("mov [r14 + r12 + 328], rsi; movzx esi, byte ptr [r14 + r12 + 335]; imul rsi, rsi, 5; imul \
+                         rsi, rsi, 5").less("imul rsi, rsi, 5; imul rsi, rsi, 5"),
                 ]),
             TestRow::new("16_bytes", &[
                     asm("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
@@ -71,5 +76,56 @@ TestSpec {
                     asm("mov [r14 + r12 + 12284], rsi; mov rsi, [r14 + r12 + 12284]"),
                 ]),
         ])),
+},
+TestSpec {
+    name: "failed_forwarding",
+    about: "what it costs to load bytes of which a store before has a part alone",
+    definition: "core cycles by which a value takes longer through memory than where the store has all bytes of the \
+                 load",
+    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    answers: &["store_forwarding"],
+    part: TestedPart::Memory,
+    experiment: Experiment::Contrast(ContrastSpec {
+        rows: &[
+            TestRow::new(
+                "8_of_4_bytes",
+                &[
+                    asm("mov [r14 + r12], eax; mov rax, [r14 + r12]")
+                        .less("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
+                    asm("mov [r14 + r12 + 328], esi; mov rsi, [r14 + r12 + 328]")
+                        .less("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
+                ],
+            ),
+            TestRow::new(
+                "16_of_8_bytes",
+                &[
+                    asm("movq [r14 + r12], xmm2; movups xmm2, [r14 + r12]")
+                        .less("movups [r14 + r12], xmm2; movups xmm2, [r14 + r12]"),
+                    asm("movq [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]")
+                        .less("movdqu [r14 + r12 + 320], xmm3; movdqu xmm3, [r14 + r12 + 320]"),
+                ],
+            ),
+            TestRow::new(
+                "shifted_by_4_bytes",
+                &[
+                    asm("mov [r14 + r12], rax; mov rax, [r14 + r12 + 4]")
+                        .less("mov [r14 + r12], rax; mov rax, [r14 + r12]"),
+                    asm("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 332]")
+                        .less("mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
+                ],
+            ),
+            TestRow::new(
+                "of_two_stores",
+                &[
+                    asm("mov [r14 + r12], eax; mov [r14 + r12 + 4], edi; mov rax, [r14 + r12]")
+                        .less("mov [r14 + r12], rax; mov [r14 + r12 + 64], edi; mov rax, [r14 + r12]"),
+                    asm("mov [r14 + r12 + 328], edi; mov [r14 + r12 + 332], esi; mov rsi, [r14 + r12 + 328]")
+                        .less("mov [r14 + r12 + 256], edi; mov [r14 + r12 + 328], rsi; mov rsi, [r14 + r12 + 328]"),
+                ],
+            ),
+        ],
+        tolerance: 0.5,
+        tolerance_share: 0.15,
+    }),
 },
 ];

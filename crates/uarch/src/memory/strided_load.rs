@@ -24,8 +24,8 @@ fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLo
     init.extend([&[0x49, 0xb9][..], &multiplier].concat());
     init.extend(assemble(&format!("mov r11d, {}", REGION - multiple)));
     let mut body = assemble(&format!(
-        "add rbp, rax; imul rbp, r9; add rbp, {LINE}; mov r8, rbp; shr r8, 24; and r8, r11; lea r8, [r14 + r8 + {first}]; \
-         mov ecx, {loads}"
+        "add rbp, rax; imul rbp, r9; add rbp, {LINE}; mov r8, rbp; shr r8, 24; and r8, r11; lea r8, [r14 + r8 + \
+         {first}]; mov ecx, {loads}"
     ));
     let mut load = assemble(&format!("mov rax, [r8]; lea r8, [r8 + rax + {apart}]; dec ecx"));
     // jnz back to the load.
@@ -95,8 +95,9 @@ const RANDOM: &[ProgramVariant] =
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "strided_load",
     about: "how far apart loads may be that prefetchers bring before they are asked for",
-    definition: "core cycles of a load that waits for the one before, so many bytes behind or before it, in rows of 64 that begin anywhere in 32 MiB, in pages of \
-                 4 KiB; or of one that is anywhere itself, of which no prefetcher knows and often no translation is at hand",
+    definition: "core cycles of a load that waits for the one before, so many bytes behind or before it, in rows of \
+                 64 that begin anywhere in 32 MiB, in pages of 4 KiB; or of one that is anywhere itself, of which \
+                 no prefetcher knows and often no translation is at hand",
     source: "Intel 64 and IA-32 Architectures Optimization Reference Manual, section on data prefetching",
     answers: &[],
     part: TestedPart::Memory,

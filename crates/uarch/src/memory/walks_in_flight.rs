@@ -52,7 +52,8 @@ fn walk_batches(number: usize, how: WalkBatch) -> StepLoop {
         let instruction = if place < before { TO_VECTOR } else { load };
         let ahead = (place * step) & mask;
         body.extend(assemble(&format!(
-            "lea eax, [rbp + {ahead}]; and eax, {mask}; mov edx, eax; shr edx, {TO_LINES}; and edx, {LINES}; add eax, edx; {instruction} [r14 + rax]"
+            "lea eax, [rbp + {ahead}]; and eax, {mask}; mov edx, eax; shr edx, {TO_LINES}; and edx, {LINES}; add \
+             eax, edx; {instruction} [r14 + rax]"
         )));
     }
     let next = ((before + number) * step) & mask;
@@ -89,8 +90,10 @@ const OTHERS: WalkBatch = WalkBatch { load: TO_VECTOR, step: STEPS[1], ..WALKS }
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "walks_in_flight",
     about: "how many page walks the core does at once",
-    definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on at once",
-    source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation lookaside buffers",
+    definition: "loads that find no translation at hand and take as long as one of them: so many page walks go on \
+                 at once",
+    source: "AMD, Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, section on translation \
+             lookaside buffers",
     answers: &[],
     part: TestedPart::Memory,
     experiment: Experiment::Batches(BatchesSpec {

@@ -1,0 +1,153 @@
+//! Vector units: upper halves of registers, and units that rest.
+
+use crate::spec::*;
+use iced_x86::CpuidFeature::{AVX, AVX512F};
+
+// Instructions of two encodings, of which one keeps the upper half of a register.
+
+/// Registers are ones, with their upper halves, behind which `{a}` runs.
+const ONES: AsmLoop = AsmLoop {
+    before: "vcmpps ymm2, ymm2, ymm2, 15; vmovaps ymm3, ymm2; vmovaps ymm4, ymm2; vmovaps ymm5, ymm2; \
+             vmovaps ymm6, ymm2; vmovaps ymm7, ymm2; {a}",
+    following: "vzeroupper",
+    ..AsmLoop::SLOW
+};
+const CLEAN: AsmLoop = ONES.with(["vzeroupper", "", "", ""]);
+
+/// A text behind dirty upper halves, less the same text behind clean ones.
+const fn dirty(text: &'static str) -> ProgramVariant {
+    ONES.asm(text).less_in(CLEAN).requiring(&[AVX])
+}
+
+/// A text behind dirty upper halves, less another one behind the same.
+const fn ordered(text: &'static str, other: &'static str) -> ProgramVariant {
+    ONES.asm(text).less(other).requiring(&[AVX])
+}
+
+// Wide vector units that rest when nobody uses them.
+
+/// Instructions of a step, which do not wait for each other.
+const TOGETHER: usize = 16;
+/// Steps of the shorter call: what is measured is as many that follow them, a microsecond behind the rest at most.
+const SOON: u64 = 8;
+
+/// Steps of a vector instruction, `{a}`, of registers `{b}`. Before them runs a loop of `cycles` core cycles: one that
+/// rests has no vector instruction, the other executes one in each cycle.
+fn loop_after_rest(cycles: usize, inputs: &Inputs) -> StepLoop {
+    let Inputs { texts: [name, register, ..], numbers: [rests, ..] } = inputs;
+    let one = |to: usize| format!("{name} {register}{to}, {register}15, {register}15");
+    let inside = if *rests == 1 { String::new() } else { format!("{}; ", one(0)) };
+    let body: Vec<String> = (0..TOGETHER).map(|number| one(number % 12)).collect();
+    let rest = format!("vxorps xmm15, xmm15, xmm15; mov ecx, {cycles}; 1: {inside}dec ecx; jnz 1b");
+    StepLoop { init: assemble(&rest), iterations: SOON, ..straight_loop(assemble(&body.join("; ")), 1) }
+}
+
+/// An instruction behind a rest, less the same one behind a loop of it.
+const fn rested(name: &'static str, register: &'static str) -> ProgramVariant {
+    let texts = [name, register, "", ""];
+    ProgramVariant::built("{a} {b}", loop_after_rest, texts, [1, 0, 0, 0]).less_built(texts, [0; 4])
+}
+
+/// Core cycles of a rest that is longer than units stay awake: most of a millisecond on the fastest.
+const LONG: usize = 4_500_000;
+
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "upper_halves",
+        about: "what legacy vector instructions cost where upper halves of registers are not zero",
+        definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind \
+                     vzeroupper, or than in the order that the row's name does not have; of `vzeroupper` itself \
+                     what it costs",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["AVX_states"],
+        part: TestedPart::Execution,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[
+                TestRow::new("chain", &[dirty("paddd xmm2, xmm6"), dirty("psubd xmm3, xmm7")]),
+                TestRow::new("overwritten", &[dirty("cvtdq2ps xmm2, xmm6"), dirty("cvttps2dq xmm3, xmm7")]),
+                TestRow::new(
+                    "in_turn_with_vex",
+                    &[
+                        dirty("paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6"),
+                        dirty("psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7"),
+                    ],
+                ),
+                TestRow::new(
+                    "before_vzeroupper",
+                    &[
+                        ordered(
+                            "vorps ymm2, ymm6, ymm7; paddd xmm3, xmm6; vzeroupper",
+                            "vorps ymm2, ymm6, ymm7; vzeroupper; paddd xmm3, xmm6",
+                        ),
+                        ordered(
+                            "vandps ymm4, ymm6, ymm7; psubd xmm5, xmm7; vzeroupper",
+                            "vandps ymm4, ymm6, ymm7; vzeroupper; psubd xmm5, xmm7",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "in_turns_or_pairs",
+                    &[
+                        ordered(
+                            "paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6; paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6",
+                            "paddd xmm2, xmm6; paddd xmm2, xmm6; vpaddd xmm4, xmm4, xmm6; vpaddd xmm4, xmm4, xmm6",
+                        ),
+                        ordered(
+                            "psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7; psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7",
+                            "psubd xmm3, xmm7; psubd xmm3, xmm7; vpsubd xmm5, xmm5, xmm7; vpsubd xmm5, xmm5, xmm7",
+                        ),
+                    ],
+                ),
+                TestRow::new(
+                    "vzeroupper",
+                    &[
+                        ordered(
+                            "vandps ymm3, ymm6, ymm7; vzeroupper; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; \
+                             nop; nop; nop; nop; nop; nop",
+                            "vandps ymm3, ymm6, ymm7; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; nop; \
+                             nop; nop; nop; nop",
+                        ),
+                        ordered(
+                            "vorps ymm2, ymm6, ymm7; vzeroupper; xor eax, eax; xor ebx, ebx; xor ecx, ecx; xor edx, \
+                             edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d; xor eax, eax; xor ebx, \
+                             ebx; xor ecx, ecx; xor edx, edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d",
+                            "vorps ymm2, ymm6, ymm7; xor eax, eax; xor ebx, ebx; xor ecx, ecx; xor edx, edx; xor \
+                             esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d; xor eax, eax; xor ebx, ebx; xor \
+                             ecx, ecx; xor edx, edx; xor esi, esi; xor edi, edi; xor r8d, r8d; xor r9d, r9d",
+                        ),
+                    ],
+                ),
+            ],
+            tolerance: 0.2,
+            tolerance_share: 0.15,
+        }),
+    },
+    TestSpec {
+        name: "wake_up",
+        about: "how much slower vector units are that have rested",
+        definition: "core cycles by which sixteen multiplications take longer some hundred cycles behind a loop \
+                     without vectors than behind one with them",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024), warm-up of the vector units",
+        answers: &["warmup_fp"],
+        part: TestedPart::Execution,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[
+                TestRow::for_n(
+                    "256_bits",
+                    LONG,
+                    &[rested("vmulps", "ymm").requiring(&[AVX]), rested("vmulpd", "ymm").requiring(&[AVX])],
+                ),
+                TestRow::for_n(
+                    "512_bits",
+                    LONG,
+                    &[
+                        rested("vmulps", "zmm").requiring(&[AVX, AVX512F]),
+                        rested("vmulpd", "zmm").requiring(&[AVX, AVX512F]),
+                    ],
+                ),
+            ],
+            tolerance: 2.0,
+            tolerance_share: 0.25,
+        }),
+    },
+];

@@ -1,0 +1,336 @@
+//! Decoding: how many instructions in a cycle, and what makes it slower.
+
+use crate::spec::*;
+
+// Instructions that are decoded in a cycle, by their length.
+
+/// Bytes of straight code: less than the first caches of all cores, and so many that no known cache of decoded instructions holds them where
+/// they have four bytes at most.
+const DECODED_BYTES: usize = 28 << 10;
+/// Bytes of less code, of which such a cache would hold a larger part. Of longer instructions it
+/// holds a part however many the first cache holds.
+const FEWER: usize = 20 << 10;
+/// Bytes of less code whose instructions have one byte.
+const FEWEST: usize = 12 << 10;
+/// Bytes of code that the first caches of most cores do not hold. A cache of decoded instructions that does not replace the oldest ones keeps some
+/// of less code for good, so that the less there is the faster it runs (Zen 4: 4.19, 4.14, 4.08 and 4.00 a cycle of 12, 20, 28 and 48 KiB
+/// of clc), and lines from the second cache come fast enough for few bytes a cycle.
+const BEYOND_BYTES: usize = 48 << 10;
+
+fn straight_code(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
+    let number = bytes / length;
+    straight_loop((0..number).flat_map(|place| one(length, place)).collect(), number)
+}
+
+fn nop_code(length: usize) -> StepLoop {
+    straight_code(DECODED_BYTES, length, nop_instruction)
+}
+
+fn nop_instruction(length: usize, _: usize) -> Vec<u8> {
+    nop_of_length(length)
+}
+
+fn zeroing_code(length: usize) -> StepLoop {
+    straight_code(DECODED_BYTES, length, zeroing_of_length)
+}
+
+fn fewer_zeros(length: usize) -> StepLoop {
+    straight_code(FEWER, length, zeroing_of_length)
+}
+
+/// clc, of one byte.
+const CLC: u8 = 0xf8;
+
+fn nops_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND_BYTES, length, nop_instruction)
+}
+
+fn zeros_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND_BYTES, length, zeroing_of_length)
+}
+
+fn copies_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND_BYTES, length, mov_reg_of_length)
+}
+
+fn clears_beyond(length: usize) -> StepLoop {
+    straight_code(BEYOND_BYTES, length, |_, _| vec![CLC])
+}
+
+fn clc_code(length: usize) -> StepLoop {
+    straight_code(DECODED_BYTES, length, |_, _| vec![CLC])
+}
+
+fn fewer_clears(length: usize) -> StepLoop {
+    straight_code(FEWEST, length, |_, _| vec![CLC])
+}
+
+const NOP: ProgramVariant = ProgramVariant::new("no-operations", nop_code);
+const NOP_BEYOND: ProgramVariant = ProgramVariant::new("no-operations, 48 KiB", nops_beyond);
+const OF_ONE: &[ProgramVariant] = &[
+    NOP,
+    ProgramVariant::new("clc", clc_code),
+    ProgramVariant::new("clc, 12 KiB", fewer_clears),
+    NOP_BEYOND,
+    ProgramVariant::new("clc, 48 KiB", clears_beyond),
+];
+const LONGER: &[ProgramVariant] = &[
+    NOP,
+    ProgramVariant::new("xor r32, same", zeroing_code),
+    ProgramVariant::new("xor r32, same, 20 KiB", fewer_zeros),
+    NOP_BEYOND,
+    ProgramVariant::new("xor r32, same, 48 KiB", zeros_beyond),
+    ProgramVariant::new("mov r32, r32, 48 KiB", copies_beyond),
+];
+
+// Decoding of instructions that become several operations.
+
+/// Bytes of straight code, the most in `decode_rate`.
+const DOUBLE_BYTES: usize = 48 << 10;
+/// Bytes of a simple instruction.
+const SIMPLE: usize = 2;
+
+/// Straight code of which every so manieth instruction becomes several operations.
+fn mix_every_nth(number: usize, several: &[&str]) -> StepLoop {
+    let several: Vec<Vec<u8>> = several.iter().map(|one| assemble(one)).collect();
+    let (mut body, mut steps) = (Vec::new(), 0);
+    for place in 0.. {
+        let one = match place % number {
+            0 => several[place / number % several.len()].clone(),
+            _ => zeroing_of_length(SIMPLE, place % number),
+        };
+        if body.len() + one.len() > DOUBLE_BYTES {
+            break;
+        }
+        body.extend(one);
+        steps += 1;
+    }
+    straight_loop(body, steps)
+}
+
+const CONVERSIONS: &[&str] = &["cvtsi2sd xmm2, eax", "cvtsi2sd xmm3, ecx", "cvtsi2sd xmm4, edx", "cvtsi2sd xmm5, ebx"];
+const EXCHANGES: &[&str] = &["xchg ecx, edx", "xchg ebx, esi", "xchg edi, ecx"];
+const EXTRACTS: &[&str] = &["pextrw eax, xmm2, 1", "pextrw ecx, xmm3, 1", "pextrw edx, xmm4, 1"];
+
+const DOUBLE_VARIANTS: &[ProgramVariant] = &[
+    ProgramVariant::new("cvtsi2sd", |number| mix_every_nth(number, CONVERSIONS)),
+    ProgramVariant::new("xchg", |number| mix_every_nth(number, EXCHANGES)),
+    ProgramVariant::new("pextrw", |number| mix_every_nth(number, EXTRACTS)),
+];
+
+// Prefixes that change the length of an instruction's immediate.
+
+/// Bytes of straight code.
+const PREFIX_BYTES: usize = 28 << 10;
+/// No-operations of one byte behind each instruction: with them the code has more instructions than a cache of decoded ones holds.
+const FIVE_NOPS: [u8; 5] = [0x90; 5];
+
+fn among_nops(instruction: &[u8]) -> StepLoop {
+    let one = [instruction, &FIVE_NOPS].concat();
+    let number = PREFIX_BYTES / one.len();
+    straight_loop(one.repeat(number), number)
+}
+
+/// cmp cx, 1234h
+fn cmp_16(_: usize) -> StepLoop {
+    among_nops(&[0x66, 0x81, 0xf9, 0x34, 0x12])
+}
+
+/// cmp ecx, 1234h
+fn cmp_32(_: usize) -> StepLoop {
+    among_nops(&[0x81, 0xf9, 0x34, 0x12, 0, 0])
+}
+
+/// test dx, 1234h
+fn test_16(_: usize) -> StepLoop {
+    among_nops(&[0x66, 0xf7, 0xc2, 0x34, 0x12])
+}
+
+/// test edx, 1234h
+fn test_32(_: usize) -> StepLoop {
+    among_nops(&[0xf7, 0xc2, 0x34, 0x12, 0, 0])
+}
+
+// Decoding of instructions with several prefixes.
+
+/// Instructions of one byte behind each one with prefixes, nop and clc: with them the code has more instructions than a cache of decoded ones
+/// holds.
+const TEN_NOPS: [u8; 10] = [0x90; 10];
+const TEN_CLCS: [u8; 10] = [0xf8; 10];
+/// Prefixes that do nothing here: of an operand's size, and of CS.
+const SIZE: u8 = 0x66;
+const CS: u8 = 0x2e;
+/// `nop dword ptr [rax]`.
+const PLAIN: [u8; 3] = [0x0f, 0x1f, 0x00];
+
+fn surround_with(instruction: &[u8], others: &[u8]) -> StepLoop {
+    let one = [instruction, others].concat();
+    let number = PREFIX_BYTES / one.len();
+    straight_loop(one.repeat(number), number)
+}
+
+fn prefixed_nop(prefixes: usize, prefix: u8, others: &[u8]) -> StepLoop {
+    surround_with(&[&vec![prefix; prefixes], &PLAIN[..]].concat(), others)
+}
+
+/// The no-operation of as many bytes that has fewest prefixes.
+fn long_nop(prefixes: usize, others: &[u8]) -> StepLoop {
+    surround_with(&nop_of_length(prefixes + PLAIN.len()), others)
+}
+
+const PREFIX_VARIANTS: &[ProgramVariant] = &[
+    ProgramVariant::new("prefixes 66h, among nop", |number| prefixed_nop(number, SIZE, &TEN_NOPS))
+        .less_generated(|number| long_nop(number, &TEN_NOPS)),
+    ProgramVariant::new("prefixes 2Eh, among clc", |number| prefixed_nop(number, CS, &TEN_CLCS))
+        .less_generated(|number| long_nop(number, &TEN_CLCS)),
+];
+
+// Decoding of code that the instruction cache does not hold.
+
+/// Bytes of straight code that the first caches of all cores hold, and that none does but second ones.
+const FIRST_HELD: usize = 28 << 10;
+const FIRST_BEYOND: usize = 160 << 10;
+
+/// Whole lines of these instructions in turn, which have as many bytes each.
+fn whole_lines(bytes: usize, all: &[Vec<u8>]) -> StepLoop {
+    let length = all[0].len();
+    let code = all.iter().cycle().take(bytes / length).flatten().copied().collect();
+    straight_loop(code, bytes / LINE)
+}
+
+const STC: u8 = 0xf9;
+/// Bytes of a long instruction.
+const LONG: usize = 8;
+
+fn zeroing_instructions() -> Vec<Vec<u8>> {
+    (0..LONG).map(|place| zeroing_of_length(LONG, place)).collect()
+}
+
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "decode_rate",
+        about: "how many instructions of one to four bytes the core decodes in a cycle",
+        definition: "instructions of this length in a core cycle of straight code, from no cache of decoded ones: \
+                     two programs of 12 to 48 KiB come to the same, and where less code is faster, which may be \
+                     decoded in part, only the larger ones",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["decoder_throughput", "decode_nops"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Rates(RatesSpec {
+            // Programs of which such a cache holds parts differ by more.
+            tolerance_share: 0.015,
+            allow_outlier: true,
+            ..RatesSpec::new(
+                Unit::PerCycle,
+                &[
+                    TestRow::new("1_byte", OF_ONE),
+                    TestRow::for_n("2_bytes", 2, LONGER),
+                    TestRow::for_n("3_bytes", 3, LONGER),
+                    TestRow::for_n("4_bytes", 4, LONGER),
+                ],
+            )
+        }),
+    },
+    TestSpec {
+        name: "decode_double",
+        about: "how many instructions the core decodes in a cycle where some become several operations",
+        definition: "instructions in a core cycle from 48 KiB of straight code, of which each, or every second, \
+                     third, fourth, fifth, sixth or eighth, becomes two or three operations and the others are xor \
+                     of a register with itself; or what executing them allows, where that is less",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["decode_double"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Rates(RatesSpec {
+            tolerance_share: 0.015,
+            ..RatesSpec::new(
+                Unit::PerCycle,
+                &[
+                    TestRow::new("every", DOUBLE_VARIANTS),
+                    TestRow::for_n("every_2nd", 2, DOUBLE_VARIANTS),
+                    TestRow::for_n("every_3rd", 3, DOUBLE_VARIANTS),
+                    TestRow::for_n("every_4th", 4, DOUBLE_VARIANTS),
+                    TestRow::for_n("every_5th", 5, DOUBLE_VARIANTS),
+                    TestRow::for_n("every_6th", 6, DOUBLE_VARIANTS),
+                    TestRow::for_n("every_8th", 8, DOUBLE_VARIANTS),
+                ],
+            )
+        }),
+    },
+    TestSpec {
+        name: "length_changing_prefix",
+        about: "how long a prefix that changes an immediate's length delays the decoders",
+        definition: "core cycles that an instruction with prefix 66h and an immediate of 16 bits takes longer than \
+                     one of 32 bits without, both from the decoders, among no-operations of one byte",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["length_chg_prefix"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[TestRow::new(
+                "",
+                &[
+                    ProgramVariant::new("cmp r16, imm16, less cmp r32, imm32", cmp_16).less_generated(cmp_32),
+                    ProgramVariant::new("test r16, imm16, less test r32, imm32", test_16).less_generated(test_32),
+                ],
+            )],
+            tolerance: 0.5,
+            tolerance_share: 0.1,
+        }),
+    },
+    TestSpec {
+        name: "decode_prefix",
+        about: "how long several prefixes of an instruction delay the decoders",
+        definition: "core cycles by which the decoders take longer for a no-operation with this number of prefixes \
+                     than for one of the same length with as few as it can have, both among instructions of one byte",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["decode_prefix"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[
+                TestRow::new("1_prefix", PREFIX_VARIANTS),
+                TestRow::for_n("2_prefixes", 2, PREFIX_VARIANTS),
+                TestRow::for_n("4_prefixes", 4, PREFIX_VARIANTS),
+                TestRow::for_n("5_prefixes", 5, PREFIX_VARIANTS),
+                TestRow::for_n("11_prefixes_for_6", 11, PREFIX_VARIANTS),
+            ],
+            tolerance: 0.3,
+            tolerance_share: 0.1,
+        }),
+    },
+    TestSpec {
+        name: "first_decode",
+        about: "what a line of code costs that the instruction cache does not hold",
+        definition: "core cycles by which a line of 64 instructions of one byte, or of 8 instructions of 8, takes \
+                     longer in 160 KiB of straight code, whose lines come from the second cache each time, than in \
+                     28 KiB: fetching the line, where decoding it does not take as long, and finding anew where \
+                     instructions begin",
+        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        answers: &["instruct_boundaries"],
+        part: TestedPart::FrontEnd,
+        experiment: Experiment::Contrast(ContrastSpec {
+            rows: &[
+                // No-operations of one byte are packed by some cores, which are short of other things then.
+                TestRow::new(
+                    "1_byte",
+                    &[
+                        ProgramVariant::new("clc", |_| whole_lines(FIRST_BEYOND, &[vec![CLC]]))
+                            .less_generated(|_| whole_lines(FIRST_HELD, &[vec![CLC]])),
+                        ProgramVariant::new("clc and stc", |_| whole_lines(FIRST_BEYOND, &[vec![CLC], vec![STC]]))
+                            .less_generated(|_| whole_lines(FIRST_HELD, &[vec![CLC], vec![STC]])),
+                    ],
+                ),
+                TestRow::for_n(
+                    "8_bytes",
+                    LONG,
+                    &[
+                        ProgramVariant::new("nop", |_| whole_lines(FIRST_BEYOND, &[nop_of_length(LONG)]))
+                            .less_generated(|_| whole_lines(FIRST_HELD, &[nop_of_length(LONG)])),
+                        ProgramVariant::new("xor r32, same", |_| whole_lines(FIRST_BEYOND, &zeroing_instructions()))
+                            .less_generated(|_| whole_lines(FIRST_HELD, &zeroing_instructions())),
+                    ],
+                ),
+            ],
+            tolerance: 1.0,
+            tolerance_share: 0.1,
+        }),
+    },
+];

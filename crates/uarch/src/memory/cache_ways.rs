@@ -1,0 +1,215 @@
+//! Sets and lines of the data caches.
+
+use crate::spec::*;
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PageSize, PointerPosition, ProgramMemory, RingOrder,
+    StoreLifetime,
+};
+use cyclescope_core::random::Random;
+
+// The ways of the nearest data cache.
+
+/// Bytes after which the sets of any nearest data cache begin again.
+const L1D_SETS: usize = 64 << 10;
+
+fn one_set(lines: usize) -> StepLoop {
+    chase_loop(lines, L1D_SETS, RingOrder::RandomByLine)
+}
+
+/// As many lines in as many pages, each in another set.
+fn many_sets(lines: usize) -> StepLoop {
+    chase_loop(lines, L1D_SETS + LINE, RingOrder::RandomByLine)
+}
+
+fn one_set_of_more(lines: usize) -> StepLoop {
+    chase_loop(lines, 3 * L1D_SETS, RingOrder::RandomByLine)
+}
+
+fn many_sets_of_more(lines: usize) -> StepLoop {
+    chase_loop(lines, 3 * L1D_SETS + LINE, RingOrder::RandomByLine)
+}
+
+// The ways of the second data cache: of the last one that is nearer than some 26 core cycles.
+//
+// Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
+
+/// Bytes after which the sets of any second cache begin again, and fewer with which those of most do.
+const L2_SETS: usize = 1 << 20;
+const L2_FEWER_SETS: usize = 512 << 10;
+/// The largest count.
+const MOST: usize = 32;
+/// Loads of an iteration, and iterations of the shorter call.
+const LOADS: usize = 32;
+const ITERATIONS: u64 = 24;
+/// Core cycles of a chain beside each load: longer than a load from any second cache whose translation is at hand in a second
+/// level, and shorter than one from any third cache. What takes less costs nothing.
+const HIDDEN: usize = 23;
+
+/// So many lines this far apart, the first one so far behind the start of a page: all in one set, or each in another one of the same
+/// pages. Where the hypervisor splits huge pages, translations of both fill the same sets.
+fn set_lines(number: usize, apart: usize, behind: usize, one_set: bool) -> Vec<usize> {
+    let line = |number: usize| if one_set { behind } else { (behind + number * LINE) % PAGE_BYTES as usize };
+    (0..number).map(|number| number * apart + line(number)).collect()
+}
+
+/// Loads that go round these lines in random order. Each waits for the load before and for the chain beside that.
+fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
+    Random::new(lines.len() as u64).shuffle(&mut lines);
+    // R14 points to all of them and RBP to one. R11 is zero, and so is R12 behind its chain.
+    let next = lines.iter().cycle().skip(1);
+    let each = lines.iter().zip(next).map(|(own, next)| format!("lea rbp, [r14 + {next}]; mov [r14 + {own}], rbp; "));
+    let init = format!("{}xor r11d, r11d; lea rbp, [r14 + {}]", each.collect::<String>(), lines[0]);
+    let chain = "add r12, r11; ".repeat(HIDDEN);
+    let step = format!("mov r12, rbp; and r12, r11; mov rbp, [rbp]; {chain}add rbp, r12");
+    let area = MemoryArea {
+        pages: PageSize::Huge,
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
+        ..MemoryArea::new((MOST * apart) as u64, AreaFill::Image(Vec::new()))
+    };
+    StepLoop {
+        init: assemble(&init),
+        body: assemble(&step).repeat(LOADS),
+        following: Vec::new(),
+        steps_per_iteration: LOADS,
+        iterations: ITERATIONS,
+        memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() },
+    }
+}
+
+fn each_mib(number: usize) -> StepLoop {
+    load_ring(set_lines(number, L2_SETS, 0, true), L2_SETS)
+}
+
+fn other_sets(number: usize) -> StepLoop {
+    load_ring(set_lines(number, L2_SETS, 0, false), L2_SETS)
+}
+
+/// The line of a page in the other program.
+const ANOTHER: usize = 37 * LINE;
+
+fn each_half(number: usize) -> StepLoop {
+    load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, true), L2_FEWER_SETS)
+}
+
+fn others_of_half(number: usize) -> StepLoop {
+    load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, false), L2_FEWER_SETS)
+}
+
+// The line of the data caches.
+
+/// Pairs of loads of an iteration.
+const PAIRS: usize = 16;
+/// Bytes of all elements: more than the nearest cache holds, for few of its sets have a part in them.
+const BYTES: usize = 256 << 10;
+
+/// A load of the byte so far into each element, then one of its begin, each waiting for the one before.
+fn load_pairs(bytes: usize, stride: usize) -> StepLoop {
+    let alone = chase_loop(BYTES / stride, stride, RingOrder::RandomByLine);
+    // The byte is zero, as all of an element are but those of its pointer, its first eight.
+    let body = assemble(&format!("movzx eax, byte ptr [rbp + {}]; add rbp, rax; mov rbp, [rbp]", bytes - 1));
+    StepLoop { body: body.repeat(PAIRS), steps_per_iteration: PAIRS, ..alone }
+}
+
+fn pairs_512_bytes_apart(bytes: usize) -> StepLoop {
+    load_pairs(bytes, 512)
+}
+
+fn pairs_1024_bytes_apart(bytes: usize) -> StepLoop {
+    load_pairs(bytes, 1024)
+}
+
+pub(crate) const TESTS: &[TestSpec] = &[
+    TestSpec {
+        name: "l1d_ways",
+        about: "how many lines a set of the nearest data cache holds",
+        definition: "lines with the same address modulo 64 KiB that are all in the nearest data cache",
+        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
+                 Runtimes (1995)",
+        answers: &[],
+        part: TestedPart::Memory,
+        experiment: Experiment::Levels(LevelsSpec {
+            programs: &[
+                ProgramFamily::new("each 64 KiB", one_set).less(many_sets),
+                ProgramFamily::new("each 192 KiB", one_set_of_more).less(many_sets_of_more),
+            ],
+            count_range: [2, 48],
+            min_rise: 3.0,
+            min_ratio: 1.3,
+            single_structure: true,
+            always_ends: true,
+            bytes_per_count: 3 * L1D_SETS + LINE,
+            ..LevelsSpec::COUNTS
+        }),
+    },
+    TestSpec {
+        name: "l2_ways",
+        about: "how many lines a set of the second data cache holds",
+        definition: "lines with the same address modulo 1 MiB, in pages of 2 MiB, that are all in the second data \
+                     cache or a nearer one",
+        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
+                 Runtimes (1995)",
+        answers: &[],
+        part: TestedPart::Memory,
+        experiment: Experiment::Levels(LevelsSpec {
+            programs: &[
+                ProgramFamily::new("each MiB", each_mib).less(other_sets),
+                ProgramFamily::new("each 512 KiB", each_half).less(others_of_half),
+            ],
+            count_range: [2, MOST],
+            // More than a second cache takes longer than the nearest one, as where both programs wait for translations.
+            min_rise: 12.0,
+            min_ratio: 1.3,
+            single_structure: true,
+            always_ends: true,
+            bytes_per_count: L2_SETS,
+            ..LevelsSpec::COUNTS
+        }),
+    },
+    TestSpec {
+        name: "cache_line",
+        about: "how many bytes come to the nearest data cache at once",
+        definition: "bytes from the begin of a line of which all are at hand once one was loaded",
+        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
+                 Runtimes (1995)",
+        answers: &[],
+        part: TestedPart::Memory,
+        experiment: Experiment::Levels(LevelsSpec {
+            programs: &[
+                ProgramFamily::new("pairs 512 bytes apart", pairs_512_bytes_apart),
+                ProgramFamily::new("pairs 1024 bytes apart", pairs_1024_bytes_apart),
+            ],
+            count_range: [16, 256],
+            unit: Unit::Bytes,
+            // Less than what the next cache adds to a load, 9 cycles or more, and more than the 3 by which the second half of a line comes later than the
+            // first on a Zen 4.
+            min_rise: 5.0,
+            min_ratio: 1.15,
+            single_structure: true,
+            always_ends: true,
+            ..LevelsSpec::COUNTS
+        }),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_differ_in_the_lines_of_their_pages_alone() {
+        for (apart, behind) in [(L2_SETS, 0), (L2_FEWER_SETS, ANOTHER)] {
+            let [one, others] = [true, false].map(|one_set| set_lines(MOST, apart, behind, one_set));
+            assert!(one.iter().all(|line| line % L2_FEWER_SETS == behind));
+            let pages = |lines: &[usize]| lines.iter().map(|line| line / PAGE_BYTES as usize).collect::<Vec<_>>();
+            assert_eq!(pages(&one), pages(&others));
+            let mut sets: Vec<usize> = others.iter().map(|line| line % PAGE_BYTES as usize).collect();
+            sets.sort_unstable();
+            sets.dedup();
+            assert_eq!(sets.len(), MOST);
+            let [one, others] = [one, others].map(|lines| load_ring(lines, apart));
+            assert_eq!((one.body, one.memory), (others.body, others.memory));
+        }
+    }
+}
