@@ -54,7 +54,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     definition: "core cycles by which a chain takes longer that crosses over once more and back; how much of it is \
                  in each direction is not known, and an operation that is faster behind its like counts too; \
                  between general registers, vectors and masks the moves are part of it",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["exec_domain"],
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {

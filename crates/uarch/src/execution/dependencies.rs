@@ -70,7 +70,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "what a move takes while so many other registers are copies",
         definition: "core cycles by which a chain takes longer for each move in it, beside copies of other \
                      registers that are made anew in each step; none where renaming does all moves",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["mov_rename"],
         part: TestedPart::Execution,
         experiment: Experiment::Contrast(ContrastSpec {
@@ -105,7 +105,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "which instructions of one register twice the core knows not to depend on it",
         definition: "core cycles of a multiplication and the instruction behind it, which the next multiplication \
                      waits for: the sum of their latencies, and less where the instruction waits for nothing",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["xor"],
         part: TestedPart::Execution,
         experiment: Experiment::Rates(RatesSpec::new(

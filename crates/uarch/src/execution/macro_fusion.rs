@@ -92,7 +92,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     about: "which instructions become one with the conditional branch behind them",
     definition: "core cycles by which both take longer with a cheap instruction between them than with it behind \
                  them, where the core is busy with such instructions: what it gains by taking both as one",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["fused_branch"],
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {

@@ -6,7 +6,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "partial_registers",
     about: "what it costs to read a register, or flags, of which a part was written last",
     definition: "core cycles by which a chain takes longer than one that writes the whole",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["partial_register_stall"],
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {

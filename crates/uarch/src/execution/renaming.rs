@@ -71,7 +71,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "instructions in a core cycle (of what goes through memory loads, or pairs of a store and a load), \
                  where none waits for another; beside those that renaming may do without executing them, the same \
                  of two registers, which are executed",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["mov_rename"],
         part: TestedPart::Execution,
         experiment: Experiment::Rates(RatesSpec::new(
@@ -359,7 +359,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "which moves, zeros and ones take no unit that other instructions need",
         definition: "instructions of a class in a core cycle; what is executed slows those that are executed in the \
                  same units, and what renaming does slows nothing",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["mov_rename"],
         part: TestedPart::Execution,
         experiment: Experiment::Mixture(MixtureSpec {
@@ -374,7 +374,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "what a move between registers takes in a chain of moves, and an addition of a constant in one of such",
         definition: "core cycles of a move, or of an addition of a constant, that waits for the one before; less than \
                  one where renaming does it, at least where slots for it are free",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["mov_rename"],
         part: TestedPart::Execution,
         experiment: Experiment::Rates(RatesSpec::new(

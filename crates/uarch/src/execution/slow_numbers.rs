@@ -94,15 +94,13 @@ const D1: &str = "0x3ff0000000000000";
 const D2: &str = "0x4000000000000000";
 const D4: &str = "0x4010000000000000";
 
-const SOURCE: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)";
-
 pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "subnormals",
         about: "what operations with subnormal numbers cost",
         definition: "core cycles by which an operation takes longer than where MXCSR makes subnormal operands and \
                      results zero; a square root than that of a normal number",
-        source: SOURCE,
+        source: FOG,
         answers: &["subnormal"],
         part: TestedPart::Execution,
         experiment: Experiment::Contrast(ContrastSpec {
@@ -168,7 +166,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "what x87 operations with subnormal numbers cost",
         definition: "core cycles by which an operation takes longer than with normal numbers: a load or a store of \
                      a double or a single, and sums and products of numbers of ten bytes",
-        source: SOURCE,
+        source: FOG,
         answers: &["subnormal"],
         part: TestedPart::Execution,
         experiment: Experiment::Contrast(ContrastSpec {
@@ -224,7 +222,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "special_numbers",
         about: "what operations with infinities cost, with what is no number, and those that overflow",
         definition: "core cycles by which an operation takes longer than with ordinary numbers, all exceptions masked",
-        source: SOURCE,
+        source: FOG,
         answers: &["subnormal"],
         part: TestedPart::Execution,
         experiment: Experiment::Contrast(ContrastSpec {

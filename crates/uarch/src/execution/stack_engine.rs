@@ -54,7 +54,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     about: "what it costs to read the stack pointer behind a push",
     definition: "core cycles by which a read behind each push takes longer than all reads behind the last one, \
                  where the core is busy with cheap instructions",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["stack_sync_uops"],
     part: TestedPart::Execution,
     experiment: Experiment::Contrast(ContrastSpec {

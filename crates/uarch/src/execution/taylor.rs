@@ -38,7 +38,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     about: "what a term of a power series takes, by how many sums run beside each other",
     definition: "core cycles of a term, a multiplication and an addition, or both at once where the name says so: \
                  in one chain their latencies, in many what the units do at once",
-    source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+    source: FOG_TEST_PROGRAMS,
     answers: &["taylor"],
     part: TestedPart::Execution,
     experiment: Experiment::Rates(RatesSpec::new(

@@ -58,7 +58,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "core cycles by which an instruction, or a pair of them in turns, takes longer than behind \
                      vzeroupper, or than in the order that the row's name does not have; of `vzeroupper` itself \
                      what it costs",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["AVX_states"],
         part: TestedPart::Execution,
         experiment: Experiment::Contrast(ContrastSpec {

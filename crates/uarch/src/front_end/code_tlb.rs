@@ -8,10 +8,6 @@ fn one_jump_per_page(pages: usize) -> StepLoop {
     straight_loop(jump_row(pages, PAGE_BYTES as usize + LINE), pages)
 }
 
-fn as_many_lines(lines: usize) -> StepLoop {
-    straight_loop(jump_row(lines, LINE), lines)
-}
-
 /// Two jumps in each page: what other structures know of jumps ends at half as many pages.
 fn two_jumps_per_page(pages: usize) -> StepLoop {
     let first = jump_row(1, WITHIN);
@@ -22,22 +18,19 @@ fn two_jumps_per_page(pages: usize) -> StepLoop {
 /// Bytes from the first jump in a page to the other one.
 const WITHIN: usize = 5 * LINE;
 
-fn twice_as_many_lines(lines: usize) -> StepLoop {
-    straight_loop(jump_row(2 * lines, LINE), lines)
-}
-
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "code_tlb",
     about: "how many pages of 4 KiB of code have their translation at hand",
     definition: "pages of 4 KiB with one or two jumps in each that are fetched as fast as as many in fewer pages",
-    source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes \
-             (1995)",
+    source: SAAVEDRA,
     answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily::new("a jump in each page", one_jump_per_page).less(as_many_lines),
-            ProgramFamily::new("two jumps in each page", two_jumps_per_page).less(twice_as_many_lines),
+            ProgramFamily::new("a jump in each page", one_jump_per_page)
+                .less(|lines| straight_loop(jump_row(lines, LINE), lines)),
+            ProgramFamily::new("two jumps in each page", two_jumps_per_page)
+                .less(|lines| straight_loop(jump_row(2 * lines, LINE), lines)),
         ],
         // More do not fit the room for code.
         count_range: [8, 896],

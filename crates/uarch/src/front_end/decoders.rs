@@ -22,65 +22,31 @@ fn straight_code(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) 
     straight_loop((0..number).flat_map(|place| one(length, place)).collect(), number)
 }
 
-fn nop_code(length: usize) -> StepLoop {
-    straight_code(DECODED_BYTES, length, nop_instruction)
-}
-
 fn nop_instruction(length: usize, _: usize) -> Vec<u8> {
     nop_of_length(length)
-}
-
-fn zeroing_code(length: usize) -> StepLoop {
-    straight_code(DECODED_BYTES, length, zeroing_of_length)
-}
-
-fn fewer_zeros(length: usize) -> StepLoop {
-    straight_code(FEWER, length, zeroing_of_length)
 }
 
 /// clc, of one byte.
 const CLC: u8 = 0xf8;
 
-fn nops_beyond(length: usize) -> StepLoop {
-    straight_code(BEYOND_BYTES, length, nop_instruction)
-}
-
-fn zeros_beyond(length: usize) -> StepLoop {
-    straight_code(BEYOND_BYTES, length, zeroing_of_length)
-}
-
-fn copies_beyond(length: usize) -> StepLoop {
-    straight_code(BEYOND_BYTES, length, mov_reg_of_length)
-}
-
-fn clears_beyond(length: usize) -> StepLoop {
-    straight_code(BEYOND_BYTES, length, |_, _| vec![CLC])
-}
-
-fn clc_code(length: usize) -> StepLoop {
-    straight_code(DECODED_BYTES, length, |_, _| vec![CLC])
-}
-
-fn fewer_clears(length: usize) -> StepLoop {
-    straight_code(FEWEST, length, |_, _| vec![CLC])
-}
-
-const NOP: ProgramVariant = ProgramVariant::new("no-operations", nop_code);
-const NOP_BEYOND: ProgramVariant = ProgramVariant::new("no-operations, 48 KiB", nops_beyond);
+const NOP: ProgramVariant =
+    ProgramVariant::new("no-operations", |length| straight_code(DECODED_BYTES, length, nop_instruction));
+const NOP_BEYOND: ProgramVariant =
+    ProgramVariant::new("no-operations, 48 KiB", |length| straight_code(BEYOND_BYTES, length, nop_instruction));
 const OF_ONE: &[ProgramVariant] = &[
     NOP,
-    ProgramVariant::new("clc", clc_code),
-    ProgramVariant::new("clc, 12 KiB", fewer_clears),
+    ProgramVariant::new("clc", |length| straight_code(DECODED_BYTES, length, |_, _| vec![CLC])),
+    ProgramVariant::new("clc, 12 KiB", |length| straight_code(FEWEST, length, |_, _| vec![CLC])),
     NOP_BEYOND,
-    ProgramVariant::new("clc, 48 KiB", clears_beyond),
+    ProgramVariant::new("clc, 48 KiB", |length| straight_code(BEYOND_BYTES, length, |_, _| vec![CLC])),
 ];
 const LONGER: &[ProgramVariant] = &[
     NOP,
-    ProgramVariant::new("xor r32, same", zeroing_code),
-    ProgramVariant::new("xor r32, same, 20 KiB", fewer_zeros),
+    ProgramVariant::new("xor r32, same", |length| straight_code(DECODED_BYTES, length, zeroing_of_length)),
+    ProgramVariant::new("xor r32, same, 20 KiB", |length| straight_code(FEWER, length, zeroing_of_length)),
     NOP_BEYOND,
-    ProgramVariant::new("xor r32, same, 48 KiB", zeros_beyond),
-    ProgramVariant::new("mov r32, r32, 48 KiB", copies_beyond),
+    ProgramVariant::new("xor r32, same, 48 KiB", |length| straight_code(BEYOND_BYTES, length, zeroing_of_length)),
+    ProgramVariant::new("mov r32, r32, 48 KiB", |length| straight_code(BEYOND_BYTES, length, mov_reg_of_length)),
 ];
 
 // Decoding of instructions that become several operations.
@@ -213,7 +179,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "instructions of this length in a core cycle of straight code, from no cache of decoded ones: \
                      two programs of 12 to 48 KiB come to the same, and where less code is faster, which may be \
                      decoded in part, only the larger ones",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["decoder_throughput", "decode_nops"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
@@ -237,7 +203,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "instructions in a core cycle from 48 KiB of straight code, of which each, or every second, \
                      third, fourth, fifth, sixth or eighth, becomes two or three operations and the others are xor \
                      of a register with itself; or what executing them allows, where that is less",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["decode_double"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
@@ -261,7 +227,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how long a prefix that changes an immediate's length delays the decoders",
         definition: "core cycles that an instruction with prefix 66h and an immediate of 16 bits takes longer than \
                      one of 32 bits without, both from the decoders, among no-operations of one byte",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["length_chg_prefix"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Contrast(ContrastSpec {
@@ -281,7 +247,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how long several prefixes of an instruction delay the decoders",
         definition: "core cycles by which the decoders take longer for a no-operation with this number of prefixes \
                      than for one of the same length with as few as it can have, both among instructions of one byte",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["decode_prefix"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Contrast(ContrastSpec {
@@ -303,7 +269,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                      longer in 160 KiB of straight code, whose lines come from the second cache each time, than in \
                      28 KiB: fetching the line, where decoding it does not take as long, and finding anew where \
                      instructions begin",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["instruct_boundaries"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Contrast(ContrastSpec {

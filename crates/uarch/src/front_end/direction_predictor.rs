@@ -46,14 +46,6 @@ pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations:
     }
 }
 
-fn je_pattern(period: usize) -> StepLoop {
-    pattern_loop(period, 0x74, 0x5eed)
-}
-
-fn jne_pattern(period: usize) -> StepLoop {
-    pattern_loop(period, 0x75, 0xacade)
-}
-
 // The memory of the predictor of directions for several branches together.
 
 /// So many conditional branches an iteration, each by a random pattern of its own. The patterns have that many outcomes
@@ -91,11 +83,14 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how long a random pattern of one conditional branch the core learns",
         definition: "period of a random pattern that one branch follows, of which about half is still known: tables \
                      that are found by hashes fill by chance",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["branch"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Levels(LevelsSpec {
-            programs: &[ProgramFamily::new("je", je_pattern), ProgramFamily::new("jne", jne_pattern)],
+            programs: &[
+                ProgramFamily::new("je", |period| pattern_loop(period, 0x74, 0x5eed)),
+                ProgramFamily::new("jne", |period| pattern_loop(period, 0x75, 0xacade)),
+            ],
             count_range: [16, 131072],
             min_rise: 5.0,
             min_ratio: 1.3,
@@ -111,7 +106,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many outcomes of random patterns of several conditional branches the core learns",
         definition: "outcomes in the random patterns of 4 and of 32 branches together, one pattern each, of which \
                      about half are still known: tables that are found by hashes fill by chance",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["branch"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Levels(LevelsSpec {

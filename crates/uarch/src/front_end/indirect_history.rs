@@ -33,10 +33,6 @@ fn jump_to_targets(number: usize, apart: usize, seed: u64) -> StepLoop {
 /// Bytes of a direct jump.
 const JUMP: usize = 5;
 
-fn targets_12_bytes_apart(number: usize) -> StepLoop {
-    jump_to_targets(number, 12, 0x5eed)
-}
-
 fn targets_16_bytes_apart(number: usize) -> StepLoop {
     jump_to_targets(number, 16, 0xacade)
 }
@@ -46,12 +42,12 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     about: "how many targets of one indirect jump, in a random order that repeats, the core predicts",
     definition: "targets that one indirect jump has in turn, each once, of which about half are still predicted: \
                  tables that are found by hashes fill by chance",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["branch"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily::new("targets 12 bytes apart", targets_12_bytes_apart),
+            ProgramFamily::new("targets 12 bytes apart", |number| jump_to_targets(number, 12, 0x5eed)),
             ProgramFamily::new("targets 16 bytes apart", targets_16_bytes_apart),
         ],
         // With more the code of either program would not lie in an instruction cache of 32 KiB.

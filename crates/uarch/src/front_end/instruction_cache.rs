@@ -10,26 +10,20 @@ fn fill_lines(bytes: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     straight_loop((0..number).flat_map(one).collect(), bytes / LINE)
 }
 
-fn nop_lines(bytes: usize) -> StepLoop {
-    fill_lines(bytes, |_| nop_of_length(LENGTH))
-}
-
-fn zeroing_lines(bytes: usize) -> StepLoop {
-    fill_lines(bytes, |place| zeroing_of_length(LENGTH, place))
-}
-
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "instruction_cache",
     about: "how large the instruction cache is",
     definition: "bytes of straight code, in instructions of 8 bytes, that are fetched as fast as less of it",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &[],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily::new("no-operations of 8 bytes", nop_lines),
+            ProgramFamily::new("no-operations of 8 bytes", |bytes| fill_lines(bytes, |_| nop_of_length(LENGTH))),
             // Jumps are no use: a core that knows them all fetches lines ahead, and hides that they come from the second cache.
-            ProgramFamily::new("xor r32, same, of 8 bytes", zeroing_lines),
+            ProgramFamily::new("xor r32, same, of 8 bytes", |bytes| {
+                fill_lines(bytes, |place| zeroing_of_length(LENGTH, place))
+            }),
         ],
         count_range: [1 << 10, 1 << 20],
         unit: Unit::Bytes,

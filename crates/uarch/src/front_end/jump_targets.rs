@@ -28,8 +28,6 @@ fn pad_branches(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
 }
 
 const JUMP_COST: &str = "core cycles of a taken jump to the next one";
-const GODBOLT: &str = "M. Godbolt, The BTB in contemporary Intel chips (2016)";
-
 /// The least rise from one level to the next, in core cycles and as a ratio. Jumps that are known cost more where there are more
 /// (on Zen 4 1.0, 1.55 and 2.05 cycles of 16 bytes; of 32 bytes 1.0 to 3.1, in no clear steps).
 pub(super) const LEVELS: [f64; 2] = [0.3, 1.45];
@@ -179,7 +177,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many conditional branches the core knows before it has decoded them, one in 16 bytes",
         definition: "conditional branches, always taken, one in 16 bytes, of which each is fetched as fast as in a \
                      shorter row of them",
-        source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+        source: GODBOLT,
         answers: &[],
         part: TestedPart::FrontEnd,
         experiment: target_levels(
@@ -214,7 +212,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
             UNKNOWN,
             CONDITIONAL_COST,
         ),
-        source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+        source: GODBOLT,
         answers: &[],
         part: TestedPart::FrontEnd,
     },
@@ -223,7 +221,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many direct calls the core knows before it has decoded them",
         definition: "calls without returns, one in 64 bytes, of which about half are still known: tables that are \
                      found by hashes fill by chance",
-        source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+        source: GODBOLT,
         answers: &[],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Levels(LevelsSpec {
@@ -245,7 +243,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many indirect jumps, each with one target, the core knows before it has executed them",
         definition: "indirect jumps, one in 32 bytes, each always to the next one, of which about half are still \
                      known: tables that are found by hashes fill by chance",
-        source: "M. Godbolt, The BTB in contemporary Intel chips (2016)",
+        source: GODBOLT,
         answers: &[],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Levels(LevelsSpec {

@@ -27,22 +27,6 @@ fn counted_loop(number: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     StepLoop { steps_per_iteration: number + COUNTING, ..straight_loop((0..number).flat_map(one).collect(), number) }
 }
 
-fn long_nops(number: usize) -> StepLoop {
-    counted_loop(number, |_| nop_of_length(LENGTH))
-}
-
-fn long_zeroings(number: usize) -> StepLoop {
-    counted_loop(number, |place| zeroing_of_length(LENGTH, place))
-}
-
-fn long_mov_imms(number: usize) -> StepLoop {
-    counted_loop(number, |place| mov_imm_of_length(LENGTH, place))
-}
-
-fn long_mov_regs(number: usize) -> StepLoop {
-    counted_loop(number, |place| mov_reg_of_length(LENGTH, place))
-}
-
 // Instructions that go through the core in a cycle.
 
 /// So many instructions of which each in turn goes to other units than the one before.
@@ -110,10 +94,6 @@ fn untaken_branches(number: usize, condition: u8) -> Vec<u8> {
     [assemble("test r14, r14"), one.repeat(number)].concat()
 }
 
-fn untaken_jc(number: usize) -> StepLoop {
-    straight_loop(untaken_branches(number, 0x82), number + 1)
-}
-
 /// Each behind a comparison of its own.
 fn untaken_je(number: usize) -> StepLoop {
     let one = [&assemble("test r14, r14"), &[0x0f, 0x84, 0, 0, 0, 0][..], &nop_of_length(7)].concat();
@@ -128,14 +108,6 @@ fn untaken_and_jmp(number: usize, condition: u8) -> StepLoop {
     straight_loop([assemble("test r14, r14"), one.repeat(number / 2)].concat(), number / 2 * 2 + 1)
 }
 
-fn jc_and_jmp(number: usize) -> StepLoop {
-    untaken_and_jmp(number, 0x82)
-}
-
-fn je_and_jmp(number: usize) -> StepLoop {
-    untaken_and_jmp(number, 0x84)
-}
-
 const fn branch_row(name: &'static str, n: usize, ways: &'static [ProgramVariant]) -> TestRow {
     TestRow::for_n(name, n, ways)
 }
@@ -146,7 +118,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many instructions of a loop the core does in a cycle, by its length",
         definition: "instructions in a core cycle of a loop of so many, and of the two that count it, which are not \
                      counted",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["loop_buffer", "loop_size"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
@@ -172,15 +144,21 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "instructions of 15 bytes of a loop in which each comes as fast as in a shorter one, without \
                      those that count it; none where loops that only a cache of decoded instructions holds are as \
                      fast",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["loop_buffer"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Levels(LevelsSpec {
             programs: &[
-                ProgramFamily::new("nop", long_nops),
-                ProgramFamily::new("xor r32, same", long_zeroings),
-                ProgramFamily::new("mov r32, immediate", long_mov_imms),
-                ProgramFamily::new("mov r32, r32", long_mov_regs),
+                ProgramFamily::new("nop", |number| counted_loop(number, |_| nop_of_length(LENGTH))),
+                ProgramFamily::new("xor r32, same", |number| {
+                    counted_loop(number, |place| zeroing_of_length(LENGTH, place))
+                }),
+                ProgramFamily::new("mov r32, immediate", |number| {
+                    counted_loop(number, |place| mov_imm_of_length(LENGTH, place))
+                }),
+                ProgramFamily::new("mov r32, r32", |number| {
+                    counted_loop(number, |place| mov_reg_of_length(LENGTH, place))
+                }),
             ],
             // Loop buffers hold from 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4, where none is used any more: Chips and Cheese, 2024).
             count_range: [8, 320],
@@ -196,7 +174,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many instructions the core takes in a cycle",
         definition: "instructions in a core cycle, of a short loop in which none waits for the one before it; kinds \
                      that some cores pack or end early count where two of them agree",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &[],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {
@@ -222,7 +200,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many branches the core does in a cycle, of those that it always predicts",
         definition: "branches in a core cycle of a loop of 64, its own taken one among them: jc and je that are not \
                      taken, or these and jmp in turn",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["jmp"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec::new(
@@ -231,12 +209,18 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 branch_row(
                     "not_taken",
                     BRANCHES,
-                    &[ProgramVariant::new("jc", untaken_jc), ProgramVariant::new("test and je", untaken_je)],
+                    &[
+                        ProgramVariant::new("jc", |number| straight_loop(untaken_branches(number, 0x82), number + 1)),
+                        ProgramVariant::new("test and je", untaken_je),
+                    ],
                 ),
                 branch_row(
                     "in_turn",
                     BRANCHES,
-                    &[ProgramVariant::new("jc and jmp", jc_and_jmp), ProgramVariant::new("je and jmp", je_and_jmp)],
+                    &[
+                        ProgramVariant::new("jc and jmp", |number| untaken_and_jmp(number, 0x82)),
+                        ProgramVariant::new("je and jmp", |number| untaken_and_jmp(number, 0x84)),
+                    ],
                 ),
             ],
         )),

@@ -48,22 +48,6 @@ fn branch_on_bit(by: &str, condition: u8) -> StepLoop {
     random_loop(body, ITERATIONS)
 }
 
-fn random_jc(_: usize) -> StepLoop {
-    branch_on_bit("rbp", JC)
-}
-
-fn never_jc(_: usize) -> StepLoop {
-    branch_on_bit("r12", JC)
-}
-
-fn random_jnc(_: usize) -> StepLoop {
-    branch_on_bit("rbp", JNC)
-}
-
-fn always_jnc(_: usize) -> StepLoop {
-    branch_on_bit("r12", JNC)
-}
-
 /// Instructions behind each branch of a long program, and such programs' bytes: less than the first caches of all cores, and more
 /// instructions than any cache of decoded ones is known to hold.
 const BEHIND: &str = "lea eax, [rcx + rdx]; lea ebx, [rcx + rdx]; lea esi, [rcx + rdx]; lea edi, [rcx + rdx]";
@@ -79,8 +63,6 @@ fn long_program(by: &str, condition: u8) -> StepLoop {
     StepLoop { steps_per_iteration: number, ..random_loop(one.repeat(number), FEW_ITERATIONS) }
 }
 
-const SOURCE: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)";
-
 /// The share of random branches that are mispredicted.
 const SHARE: f64 = 0.5;
 
@@ -95,14 +77,16 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how long a mispredicted branch delays what follows",
         definition: "core cycles that a step takes longer where its branch is mispredicted, the target in the \
                      nearest cache",
-        source: SOURCE,
+        source: FOG,
         answers: &["branch"],
         part: TestedPart::FrontEnd,
         experiment: penalty_contrast(&[TestRow::new(
             "",
             &[
-                ProgramVariant::new("random jc, less one that is never taken", random_jc).less_generated(never_jc),
-                ProgramVariant::new("random jnc, less one that is always taken", random_jnc).less_generated(always_jnc),
+                ProgramVariant::new("random jc, less one that is never taken", |_| branch_on_bit("rbp", JC))
+                    .less_generated(|_| branch_on_bit("r12", JC)),
+                ProgramVariant::new("random jnc, less one that is always taken", |_| branch_on_bit("rbp", JNC))
+                    .less_generated(|_| branch_on_bit("r12", JNC)),
             ],
         )
         .amount(SHARE)]),
@@ -112,7 +96,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how long a mispredicted branch delays what has to be decoded",
         definition: "core cycles that a step takes longer where its branch is mispredicted, among 29 KiB of code, \
                      which the instruction cache holds and no cache of decoded instructions",
-        source: SOURCE,
+        source: FOG,
         answers: &["ucache_misprediction"],
         part: TestedPart::FrontEnd,
         experiment: penalty_contrast(&[TestRow::new(

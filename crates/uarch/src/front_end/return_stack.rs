@@ -31,22 +31,6 @@ fn nested_calls(depth: usize, apart: usize) -> StepLoop {
     random_loop(body, FEW_ITERATIONS)
 }
 
-fn nested_calls_32(depth: usize) -> StepLoop {
-    nested_calls(depth, 32)
-}
-
-fn one_call_less_32(depth: usize) -> StepLoop {
-    nested_calls(depth - 1, 32)
-}
-
-fn nested_calls_64(depth: usize) -> StepLoop {
-    nested_calls(depth, 64)
-}
-
-fn one_call_less_64(depth: usize) -> StepLoop {
-    nested_calls(depth - 1, 64)
-}
-
 /// Functions so many bytes apart that call each other down to this depth. The first is called from one of this many places by a
 /// random bit, and more bits decide branches between: no history of branches tells where it returns to. Its address is lost
 /// first.
@@ -110,38 +94,26 @@ fn encode_branch(opcode: u8, from: usize, to: usize) -> Vec<u8> {
     [&[opcode][..], &distance.to_le_bytes()].concat()
 }
 
-fn two_callers_32(depth: usize) -> StepLoop {
-    random_nest(depth, 32, CallerCount::Two)
-}
-
-fn one_caller_32(depth: usize) -> StepLoop {
-    random_nest(depth, 32, CallerCount::One)
-}
-
-fn two_callers_64(depth: usize) -> StepLoop {
-    random_nest(depth, 64, CallerCount::Two)
-}
-
-fn one_caller_64(depth: usize) -> StepLoop {
-    random_nest(depth, 64, CallerCount::One)
-}
-
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "return_stack",
     about: "how deep calls may be nested until a return is mispredicted",
     definition: "calls within each other that all return without a misprediction; on cores that know from other \
                  branches where returns go to, the same beside mispredicted branches, which may cost entries",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["returnstack"],
     part: TestedPart::FrontEnd,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily::new("a call more, 32 bytes apart", nested_calls_32).less(one_call_less_32),
-            ProgramFamily::new("a call more, 64 bytes apart", nested_calls_64).less(one_call_less_64),
+            ProgramFamily::new("a call more, 32 bytes apart", |depth| nested_calls(depth, 32))
+                .less(|depth| nested_calls(depth - 1, 32)),
+            ProgramFamily::new("a call more, 64 bytes apart", |depth| nested_calls(depth, 64))
+                .less(|depth| nested_calls(depth - 1, 64)),
         ],
         fallback_programs: &[
-            ProgramFamily::new("functions 32 bytes apart", two_callers_32).less(one_caller_32),
-            ProgramFamily::new("functions 64 bytes apart", two_callers_64).less(one_caller_64),
+            ProgramFamily::new("functions 32 bytes apart", |depth| random_nest(depth, 32, CallerCount::Two))
+                .less(|depth| random_nest(depth, 32, CallerCount::One)),
+            ProgramFamily::new("functions 64 bytes apart", |depth| random_nest(depth, 64, CallerCount::Two))
+                .less(|depth| random_nest(depth, 64, CallerCount::One)),
         ],
         count_range: [6, 64],
         min_rise: 5.0,

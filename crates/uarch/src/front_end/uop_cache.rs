@@ -18,14 +18,6 @@ fn straight_steps(instructions: usize, one: fn(usize, usize) -> Vec<u8>) -> Step
     straight_loop((0..STEP * steps).flat_map(|place| one(LENGTH, place)).collect(), steps)
 }
 
-fn zeroing_steps(instructions: usize) -> StepLoop {
-    straight_steps(instructions, zeroing_of_length)
-}
-
-fn mov_steps(instructions: usize) -> StepLoop {
-    straight_steps(instructions, mov_reg_of_length)
-}
-
 /// Branches that are executed by the shorter call, and its least number of iterations.
 const EXECUTED: usize = 2400;
 const ITERATIONS_LEAST: usize = 2;
@@ -124,13 +116,13 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "instructions of three bytes that run as fast as in a shorter loop; where decoders are as fast \
                      as the core, of a loop in which mispredicted branches delay what follows no longer than in a \
                      shorter one: entries of that cache that end where a line of code does are full in part",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["loop_size", "ucache_size"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Levels(LevelsSpec {
             programs: &[
-                ProgramFamily::new("xor r32, same", zeroing_steps),
-                ProgramFamily::new("mov r32, r32", mov_steps),
+                ProgramFamily::new("xor r32, same", |instructions| straight_steps(instructions, zeroing_of_length)),
+                ProgramFamily::new("mov r32, r32", |instructions| straight_steps(instructions, mov_reg_of_length)),
             ],
             fallback_programs: &[
                 ProgramFamily::new("lea, every 20th a branch", lea_and_branches),
@@ -150,7 +142,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many entries a set of the cache of decoded instructions holds",
         definition: "blocks of five instructions with the same address modulo 8 KiB that are all in the cache of \
                      decoded instructions, one in each entry",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["ucache_size"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Batches(BatchesSpec {
@@ -181,7 +173,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "core cycles by which an instruction takes longer in a short loop than one of as many bytes \
                      with shorter constants: where the cache of decoded instructions keeps such a constant beside \
                      its entry, or in a second one",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["ucache_double_entries"],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Contrast(ContrastSpec {

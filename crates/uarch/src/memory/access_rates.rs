@@ -35,19 +35,11 @@ fn near_loads(width: usize, pages: usize) -> StepLoop {
     loop_in_pages(assemble(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, pages as u64)
 }
 
-fn one_line(width: usize) -> StepLoop {
-    near_loads(width, 1)
-}
-
-fn one_set(width: usize) -> StepLoop {
-    near_loads(width, 2)
-}
-
 const LOAD_VARIANTS: &[ProgramVariant] = &[
     ProgramVariant::new("one stream", one_stream),
     ProgramVariant::new("two streams", two_streams),
-    ProgramVariant::new("one line", one_line),
-    ProgramVariant::new("a line of two pages", one_set),
+    ProgramVariant::new("one line", |width| near_loads(width, 1)),
+    ProgramVariant::new("a line of two pages", |width| near_loads(width, 2)),
 ];
 
 // Loads of the nearest cache that hinder each other by their addresses.
@@ -62,17 +54,9 @@ fn strided_loads(apart: usize, from: usize, down: bool) -> StepLoop {
     loop_in_pages(assemble(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, ADDRESSES as u64)
 }
 
-fn loads_upwards(apart: usize) -> StepLoop {
-    strided_loads(apart, 0, false)
-}
-
-fn loads_downwards(apart: usize) -> StepLoop {
-    strided_loads(apart, 24, true)
-}
-
 const BANK_VARIANTS: &[ProgramVariant] = &[
-    ProgramVariant::new("8 bytes, upwards", loads_upwards),
-    ProgramVariant::new("8 bytes, downwards", loads_downwards),
+    ProgramVariant::new("8 bytes, upwards", |apart| strided_loads(apart, 0, false)),
+    ProgramVariant::new("8 bytes, downwards", |apart| strided_loads(apart, 24, true)),
 ];
 
 /// How often two of them come at once depends on which of its ports the core gives to which: a program does 2.1 to 3.0 by where its code is (Genoa, family 25,
@@ -155,22 +139,12 @@ fn load_store_groups(width: usize, together: usize, place: fn(usize) -> usize) -
     loop_in_pages(assemble(&all.join("; ")), PAIRS, 2)
 }
 
-fn one_by_one(width: usize) -> StepLoop {
-    load_store_groups(width, 1, |number| number)
-}
-
-fn two_by_two(width: usize) -> StepLoop {
-    load_store_groups(width, 2, |number| number)
-}
-
-fn four_by_four(width: usize) -> StepLoop {
-    load_store_groups(width, 4, |number| PAIRS - 1 - number)
-}
-
 const COPY_VARIANTS: &[ProgramVariant] = &[
-    ProgramVariant::new("a load and its store, upwards", one_by_one),
-    ProgramVariant::new("two loads and their stores, upwards", two_by_two),
-    ProgramVariant::new("four loads and their stores, downwards", four_by_four),
+    ProgramVariant::new("a load and its store, upwards", |width| load_store_groups(width, 1, |number| number)),
+    ProgramVariant::new("two loads and their stores, upwards", |width| load_store_groups(width, 2, |number| number)),
+    ProgramVariant::new("four loads and their stores, downwards", |width| {
+        load_store_groups(width, 4, |number| PAIRS - 1 - number)
+    }),
 ];
 
 pub(crate) const TESTS: &[TestSpec] = &[
@@ -178,7 +152,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "load_rate",
         about: "how many loads of each width the core does in a cycle",
         definition: "aligned loads that the nearest cache answers in a core cycle, none of which waits for another",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["cache_throughput"],
         part: TestedPart::Memory,
         experiment: Experiment::Rates(RatesSpec::new(
@@ -221,7 +195,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many stores of each width the core does in a cycle",
         definition: "aligned stores that the nearest cache takes in a core cycle, of which some follow each other \
                      to one line, or, apart, each is to another line than the one before",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["cache_throughput"],
         part: TestedPart::Memory,
         experiment: Experiment::Rates(RatesSpec::new(
@@ -242,7 +216,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "copy_rate",
         about: "how many loads the core stores again in a cycle",
         definition: "aligned loads of which each is stored to another line of the nearest cache, in a core cycle",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &["cache_throughput"],
         part: TestedPart::Memory,
         experiment: Experiment::Rates(RatesSpec::new(

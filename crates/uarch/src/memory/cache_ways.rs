@@ -21,14 +21,6 @@ fn many_sets(lines: usize) -> StepLoop {
     chase_loop(lines, L1D_SETS + LINE, RingOrder::RandomByLine)
 }
 
-fn one_set_of_more(lines: usize) -> StepLoop {
-    chase_loop(lines, 3 * L1D_SETS, RingOrder::RandomByLine)
-}
-
-fn many_sets_of_more(lines: usize) -> StepLoop {
-    chase_loop(lines, 3 * L1D_SETS + LINE, RingOrder::RandomByLine)
-}
-
 // The ways of the second data cache: of the last one that is nearer than some 26 core cycles.
 //
 // Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
@@ -78,24 +70,8 @@ fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
     }
 }
 
-fn each_mib(number: usize) -> StepLoop {
-    load_ring(set_lines(number, L2_SETS, 0, true), L2_SETS)
-}
-
-fn other_sets(number: usize) -> StepLoop {
-    load_ring(set_lines(number, L2_SETS, 0, false), L2_SETS)
-}
-
 /// The line of a page in the other program.
 const ANOTHER: usize = 37 * LINE;
-
-fn each_half(number: usize) -> StepLoop {
-    load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, true), L2_FEWER_SETS)
-}
-
-fn others_of_half(number: usize) -> StepLoop {
-    load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, false), L2_FEWER_SETS)
-}
 
 // The line of the data caches.
 
@@ -112,27 +88,19 @@ fn load_pairs(bytes: usize, stride: usize) -> StepLoop {
     StepLoop { body: body.repeat(PAIRS), steps_per_iteration: PAIRS, ..alone }
 }
 
-fn pairs_512_bytes_apart(bytes: usize) -> StepLoop {
-    load_pairs(bytes, 512)
-}
-
-fn pairs_1024_bytes_apart(bytes: usize) -> StepLoop {
-    load_pairs(bytes, 1024)
-}
-
 pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "l1d_ways",
         about: "how many lines a set of the nearest data cache holds",
         definition: "lines with the same address modulo 64 KiB that are all in the nearest data cache",
-        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
-                 Runtimes (1995)",
+        source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Levels(LevelsSpec {
             programs: &[
                 ProgramFamily::new("each 64 KiB", one_set).less(many_sets),
-                ProgramFamily::new("each 192 KiB", one_set_of_more).less(many_sets_of_more),
+                ProgramFamily::new("each 192 KiB", |lines| chase_loop(lines, 3 * L1D_SETS, RingOrder::RandomByLine))
+                    .less(|lines| chase_loop(lines, 3 * L1D_SETS + LINE, RingOrder::RandomByLine)),
             ],
             count_range: [2, 48],
             min_rise: 3.0,
@@ -148,14 +116,17 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many lines a set of the second data cache holds",
         definition: "lines with the same address modulo 1 MiB, in pages of 2 MiB, that are all in the second data \
                      cache or a nearer one",
-        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
-                 Runtimes (1995)",
+        source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Levels(LevelsSpec {
             programs: &[
-                ProgramFamily::new("each MiB", each_mib).less(other_sets),
-                ProgramFamily::new("each 512 KiB", each_half).less(others_of_half),
+                ProgramFamily::new("each MiB", |number| load_ring(set_lines(number, L2_SETS, 0, true), L2_SETS))
+                    .less(|number| load_ring(set_lines(number, L2_SETS, 0, false), L2_SETS)),
+                ProgramFamily::new("each 512 KiB", |number| {
+                    load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, true), L2_FEWER_SETS)
+                })
+                .less(|number| load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, false), L2_FEWER_SETS)),
             ],
             count_range: [2, MOST],
             // More than a second cache takes longer than the nearest one, as where both programs wait for translations.
@@ -171,14 +142,13 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "cache_line",
         about: "how many bytes come to the nearest data cache at once",
         definition: "bytes from the begin of a line of which all are at hand once one was loaded",
-        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
-                 Runtimes (1995)",
+        source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Levels(LevelsSpec {
             programs: &[
-                ProgramFamily::new("pairs 512 bytes apart", pairs_512_bytes_apart),
-                ProgramFamily::new("pairs 1024 bytes apart", pairs_1024_bytes_apart),
+                ProgramFamily::new("pairs 512 bytes apart", |bytes| load_pairs(bytes, 512)),
+                ProgramFamily::new("pairs 1024 bytes apart", |bytes| load_pairs(bytes, 1024)),
             ],
             count_range: [16, 256],
             unit: Unit::Bytes,

@@ -40,29 +40,12 @@ fn half_of_each_page(bytes: usize) -> StepLoop {
 //
 // Physical memory is in one piece over 2 MiB: sets fill evenly, and a level ends at one count. Translations cost less too.
 
-fn each_line_huge(bytes: usize) -> StepLoop {
-    in_huge_pages(each_line(bytes))
-}
-
-fn every_other_line_huge(bytes: usize) -> StepLoop {
-    in_huge_pages(every_other_line(bytes))
-}
-
-fn page_after_page_huge(bytes: usize) -> StepLoop {
-    in_huge_pages(page_after_page(bytes))
-}
-
-fn with_other_ring_huge(bytes: usize) -> StepLoop {
-    in_huge_pages(with_other_ring(bytes))
-}
-
 pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
         name: "data_caches",
         about: "how large each level of the data caches is, and how long a load takes",
         definition: "bytes over which loads in random order find all in this level or a nearer one",
-        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
-                 Runtimes (1995)",
+        source: SAAVEDRA,
         answers: &["cache_latency"],
         part: TestedPart::Memory,
         experiment: Experiment::Levels(LevelsSpec {
@@ -95,8 +78,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how large each level of the data caches is where loads need few translations",
         definition: "bytes over which loads, of all lines of a page in random order before those of another page, \
                      find all in this level or a nearer one",
-        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
-                 Runtimes (1995)",
+        source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Levels(LevelsSpec {
@@ -122,18 +104,17 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how large each level of the data caches is in pages of 2 MiB, and how long a load takes",
         definition: "bytes over which loads in random order, in pages of 2 MiB, find all in this level or a nearer \
                      one",
-        source: "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark \
-                 Runtimes (1995)",
+        source: SAAVEDRA,
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Levels(LevelsSpec {
             programs: &[
-                ProgramFamily::new("each line", each_line_huge),
-                ProgramFamily::new("every other line", every_other_line_huge),
-                ProgramFamily::new("page after page", page_after_page_huge),
+                ProgramFamily::new("each line", |bytes| in_huge_pages(each_line(bytes))),
+                ProgramFamily::new("every other line", |bytes| in_huge_pages(every_other_line(bytes))),
+                ProgramFamily::new("page after page", |bytes| in_huge_pages(page_after_page(bytes))),
             ],
             witness: Some(WitnessProgram {
-                family: ProgramFamily::new("each line, beside 8 KiB", with_other_ring_huge),
+                family: ProgramFamily::new("each line, beside 8 KiB", |bytes| in_huge_pages(with_other_ring(bytes))),
                 occupied: OCCUPIED,
             }),
             // What has room in a small page is in one. No known second cache is larger, and others use third ones too.

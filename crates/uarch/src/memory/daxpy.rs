@@ -105,7 +105,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     about: "how many numbers of a vector times a number plus a vector the core does in a cycle",
     definition: "numbers of eight bytes in a core cycle, of which one is loaded from each vector, multiplied and \
                  added, and stored; both vectors together have 16 KiB or 128 KiB",
-    source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+    source: FOG_TEST_PROGRAMS,
     answers: &["daxpy"],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec {

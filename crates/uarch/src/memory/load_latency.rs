@@ -100,22 +100,6 @@ fn sign_extending(bits: usize, register: &str) -> String {
     }
 }
 
-fn zeros_up(bits: usize) -> StepLoop {
-    partial_chain(zero_extending(bits, "bp"), "rbp", &UP_NEAR)
-}
-
-fn zeros_down(bits: usize) -> StepLoop {
-    partial_chain(zero_extending(bits, "si"), "rsi", &DOWN_NEAR)
-}
-
-fn signs_up(bits: usize) -> StepLoop {
-    partial_chain(sign_extending(bits, "bp"), "rbp", &UP_NEAR)
-}
-
-fn signs_down(bits: usize) -> StepLoop {
-    partial_chain(sign_extending(bits, "si"), "rsi", &DOWN_NEAR)
-}
-
 /// A load into a vector register of so many bytes, or of their first eight, then a move of these to a general one.
 fn float_load_chain(bytes: usize) -> StepLoop {
     let both = match bytes {
@@ -145,10 +129,14 @@ const INDEXED_MOVED: &[ProgramVariant] = &[
     ProgramVariant::new("through the base", base_chain_moved),
     ProgramVariant::new("through the index", index_chain_moved),
 ];
-const ZEROS: &[ProgramVariant] =
-    &[ProgramVariant::new("upwards", zeros_up), ProgramVariant::new("downwards", zeros_down)];
-const SIGNS: &[ProgramVariant] =
-    &[ProgramVariant::new("upwards", signs_up), ProgramVariant::new("downwards", signs_down)];
+const ZEROS: &[ProgramVariant] = &[
+    ProgramVariant::new("upwards", |bits| partial_chain(zero_extending(bits, "bp"), "rbp", &UP_NEAR)),
+    ProgramVariant::new("downwards", |bits| partial_chain(zero_extending(bits, "si"), "rsi", &DOWN_NEAR)),
+];
+const SIGNS: &[ProgramVariant] = &[
+    ProgramVariant::new("upwards", |bits| partial_chain(sign_extending(bits, "bp"), "rbp", &UP_NEAR)),
+    ProgramVariant::new("downwards", |bits| partial_chain(sign_extending(bits, "si"), "rsi", &DOWN_NEAR)),
+];
 const VECTORS: &[ProgramVariant] = &[
     ProgramVariant::new("floating point, lines upwards", float_load_chain),
     ProgramVariant::new("integers, downwards", integer_load_chain),

@@ -84,7 +84,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "what it costs to load behind a store to an address that ends in the same bits",
         definition: "core cycles by which a load takes longer in a chain than beside stores 64 or 128 bytes \
                      further; with the least and the most where that depends on the place of the code",
-        source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+        source: FOG,
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Contrast(ContrastSpec {

@@ -45,7 +45,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "what this CPU shares with another one: how much longer work takes beside the same work",
         definition: "the core cycles that work takes while another CPU does the same, for each that it takes while \
                      that one executes PAUSE; of the CPU that slows additions most, of the nearest three",
-        source: "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)",
+        source: FOG_TEST_PROGRAMS,
         answers: &["resource_sharing"],
         part: TestedPart::Environment,
         experiment: Experiment::Sharing(SharingSpec {

@@ -7,7 +7,7 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "split_access",
     about: "what a load or a store costs that lies in two lines or two pages",
     definition: "core cycles by which it takes longer than one within a line, where none waits for another",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["unaligned_mem"],
     part: TestedPart::Memory,
     experiment: Experiment::Contrast(ContrastSpec {

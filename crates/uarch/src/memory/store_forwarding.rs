@@ -16,7 +16,7 @@ TestSpec {
     about: "what a value takes through a store and a load of it, by what they have in common",
     definition: "core cycles from a register through a store and a load of what it wrote, or of a part of it, and \
                  back",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["store_forwarding"],
     part: TestedPart::Memory,
     experiment: Experiment::Rates(RatesSpec::new(Unit::CoreCycles, &[
@@ -82,7 +82,7 @@ TestSpec {
     about: "what it costs to load bytes of which a store before has a part alone",
     definition: "core cycles by which a value takes longer through memory than where the store has all bytes of the \
                  load",
-    source: "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)",
+    source: FOG,
     answers: &["store_forwarding"],
     part: TestedPart::Memory,
     experiment: Experiment::Contrast(ContrastSpec {

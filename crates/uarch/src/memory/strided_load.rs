@@ -62,35 +62,21 @@ fn rows_downwards(apart: usize) -> StepLoop {
     load_rows(ROWS, ROW, -(apart as i64), LINE)
 }
 
-fn upwards_from_pairs(apart: usize) -> StepLoop {
-    load_rows(ROWS, ROW, apart as i64, 2 * LINE)
-}
-
-fn downwards_from_pairs(apart: usize) -> StepLoop {
-    load_rows(ROWS, ROW, -(apart as i64), 2 * LINE)
-}
-
-fn random_loads(_: usize) -> StepLoop {
-    load_rows(ROWS * ROW, 1, LINE as i64, LINE)
-}
-
-fn random_pair_loads(_: usize) -> StepLoop {
-    load_rows(ROWS * ROW, 1, LINE as i64, 2 * LINE)
-}
-
 const ORDERED: &[ProgramVariant] =
     &[ProgramVariant::new("upwards", rows_upwards), ProgramVariant::new("downwards", rows_downwards)];
 /// Of pages that are hardly loaded from more than once, prefetchers may know one direction alone.
 const UP: &[ProgramVariant] = &[
     ProgramVariant::new("from any line", rows_upwards),
-    ProgramVariant::new("from every other line", upwards_from_pairs),
+    ProgramVariant::new("from every other line", |apart| load_rows(ROWS, ROW, apart as i64, 2 * LINE)),
 ];
 const DOWN: &[ProgramVariant] = &[
     ProgramVariant::new("from any line", rows_downwards),
-    ProgramVariant::new("from every other line", downwards_from_pairs),
+    ProgramVariant::new("from every other line", |apart| load_rows(ROWS, ROW, -(apart as i64), 2 * LINE)),
 ];
-const RANDOM: &[ProgramVariant] =
-    &[ProgramVariant::new("any line", random_loads), ProgramVariant::new("any other line", random_pair_loads)];
+const RANDOM: &[ProgramVariant] = &[
+    ProgramVariant::new("any line", |_| load_rows(ROWS * ROW, 1, LINE as i64, LINE)),
+    ProgramVariant::new("any other line", |_| load_rows(ROWS * ROW, 1, LINE as i64, 2 * LINE)),
+];
 
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "strided_load",

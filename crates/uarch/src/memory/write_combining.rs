@@ -43,14 +43,6 @@ fn nontemporal_stores(lines: usize, apart: usize) -> StepLoop {
     }
 }
 
-fn one_after_another(lines: usize) -> StepLoop {
-    nontemporal_stores(lines, LINE)
-}
-
-fn one_line_per_page(lines: usize) -> StepLoop {
-    nontemporal_stores(lines, PAGE_BYTES as usize + LINE)
-}
-
 pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     name: "write_combining",
     about: "how many lines non-temporal stores can fill at once",
@@ -60,8 +52,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     part: TestedPart::Memory,
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
-            ProgramFamily::new("lines one after another", one_after_another),
-            ProgramFamily::new("a line of each page", one_line_per_page),
+            ProgramFamily::new("lines one after another", |lines| nontemporal_stores(lines, LINE)),
+            ProgramFamily::new("a line of each page", |lines| nontemporal_stores(lines, PAGE_BYTES as usize + LINE)),
         ],
         count_range: [2, 64],
         min_rise: 10.0,

@@ -70,6 +70,26 @@ impl FillerSpec {
         }
     }
 
+    /// The same filler behind this, which runs once.
+    pub(crate) const fn behind(self, prologue: &'static [&'static str]) -> FillerSpec {
+        FillerSpec { prologue, ..self }
+    }
+
+    /// The same filler for CPUs with these features.
+    pub(crate) const fn requiring(self, required_features: &'static [CpuidFeature]) -> FillerSpec {
+        FillerSpec { required_features, ..self }
+    }
+
+    /// The same filler, which takes entries of these structures on some cores.
+    pub(crate) const fn may_occupy(self, may_occupy: &'static [&'static str]) -> FillerSpec {
+        FillerSpec { may_occupy, ..self }
+    }
+
+    /// The same filler, of which some cores pack several into one entry.
+    pub(crate) const fn may_pack(self) -> FillerSpec {
+        FillerSpec { may_pack: true, ..self }
+    }
+
     /// The structures of which each takes an entry too, on some cores at least.
     pub(crate) fn occupied_structures(&self) -> impl Iterator<Item = &'static str> {
         self.also_occupies.iter().chain(self.may_occupy).copied()

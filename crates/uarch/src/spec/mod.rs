@@ -33,6 +33,15 @@ use serde::Serialize;
 pub(crate) use sharing::*;
 pub(crate) use sized_instructions::*;
 
+// Sources of several tests.
+pub(crate) const FOG: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)";
+pub(crate) const FOG_TEST_PROGRAMS: &str =
+    "A. Fog, Test programs for measuring clock cycles and performance monitoring (2024)";
+pub(crate) const GODBOLT: &str = "M. Godbolt, The BTB in contemporary Intel chips (2016)";
+pub(crate) const SAAVEDRA: &str =
+    "R. Saavedra and A. Smith, Measuring Cache and TLB Performance and Their Effect on Benchmark Runtimes (1995)";
+pub(crate) const WONG: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)";
+
 /// A test of one structure.
 #[derive(Debug)]
 pub(crate) struct TestSpec {

@@ -4,10 +4,8 @@ use crate::spec::*;
 
 // Branches that are not retired.
 
-const NOT_TAKEN: FillerSpec =
-    FillerSpec { prologue: &["test rsp, rsp"], ..FillerSpec::new("jz, not taken", &["jz x; x:"], &["rob"]) };
-const LONG: FillerSpec =
-    FillerSpec { prologue: &["test rsp, rsp"], ..FillerSpec::new("jc near, not taken", &["jc near x; x:"], &["rob"]) };
+const NOT_TAKEN: FillerSpec = FillerSpec::new("jz, not taken", &["jz x; x:"], &["rob"]).behind(&["test rsp, rsp"]);
+const LONG: FillerSpec = FillerSpec::new("jc near, not taken", &["jc near x; x:"], &["rob"]).behind(&["test rsp, rsp"]);
 
 // Taken branches that are not retired.
 
@@ -16,14 +14,12 @@ const JMP: FillerSpec = FillerSpec::new(
     &["jmp x; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; x:"],
     &["rob", "branches_in_flight"],
 );
-const JNZ: FillerSpec = FillerSpec {
-    prologue: &["test rsp, rsp"],
-    ..FillerSpec::new(
-        "jnz, taken, 16 bytes apart",
-        &["jnz x; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; x:"],
-        &["rob", "branches_in_flight"],
-    )
-};
+const JNZ: FillerSpec = FillerSpec::new(
+    "jnz, taken, 16 bytes apart",
+    &["jnz x; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; int3; x:"],
+    &["rob", "branches_in_flight"],
+)
+.behind(&["test rsp, rsp"]);
 const NEARER: FillerSpec = FillerSpec::new(
     "jmp, 8 bytes apart",
     &["jmp x; int3; int3; int3; int3; int3; int3; x:"],
@@ -35,7 +31,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "branches_in_flight",
         about: "how many branches that are not taken the core holds until they retire",
         definition: "conditional branches, not taken, that are executed and not retired",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[NOT_TAKEN, LONG], 400)),
@@ -44,7 +40,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "taken_branches_in_flight",
         about: "how many taken branches the core holds until they retire",
         definition: "taken branches that are executed and not retired",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[JMP, JNZ, NEARER], 400)),

@@ -21,14 +21,12 @@ const TO_VECTOR: FillerSpec = FillerSpec::new(
     ],
     &["rob", "vector_registers_xmm"],
 );
-const COMPARED: FillerSpec = FillerSpec {
-    may_occupy: &["int_registers", "flags"],
-    ..FillerSpec::new(
-        "cmp m64, r64",
-        &["cmp [r14], rbx", "cmp [r14 + 64], r8", "cmp [r14 + 128], r9", "cmp [r14 + 192], r10"],
-        &["rob"],
-    )
-};
+const COMPARED: FillerSpec = FillerSpec::new(
+    "cmp m64, r64",
+    &["cmp [r14], rbx", "cmp [r14 + 64], r8", "cmp [r14 + 128], r9", "cmp [r14 + 192], r10"],
+    &["rob"],
+)
+.may_occupy(&["int_registers", "flags"]);
 
 // Stores that are not written to the cache.
 
@@ -49,7 +47,7 @@ const VECTORS: FillerSpec = FillerSpec::new(
 );
 
 const fn wide_filler(name: &'static str, code: &'static [&'static str], needs: &'static [CpuidFeature]) -> FillerSpec {
-    FillerSpec { required_features: needs, ..FillerSpec::new(name, code, &["rob"]) }
+    FillerSpec::new(name, code, &["rob"]).requiring(needs)
 }
 
 const YMM_LINES: FillerSpec = wide_filler(
@@ -80,7 +78,7 @@ const fn stores_test(
         name,
         about,
         definition: "stores that are fetched and not written",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers,
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], fillers, 400)),
@@ -92,7 +90,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "loads_in_flight",
         about: "how many loads that hit the first cache the core holds until they retire",
         definition: "loads that are executed and not retired",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[TO_INTEGER, TO_VECTOR, COMPARED], 600)),

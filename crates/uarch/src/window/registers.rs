@@ -5,7 +5,7 @@ use iced_x86::CpuidFeature::{AVX, AVX2, AVX512BW, AVX512DQ, AVX512F};
 
 // Integer registers for results that are not retired.
 
-pub(crate) const INTEGER_LEA: FillerSpec = FillerSpec::new(
+const INTEGER_LEA: FillerSpec = FillerSpec::new(
     "lea",
     &[
         "lea rbx, [rcx + rdx]",
@@ -41,13 +41,13 @@ const INTEGER_NOT: FillerSpec = FillerSpec::new(
 );
 
 /// Not on the x87 stack: with a chain there six registers more are left on Zen 4 (194 and 188), and four mask registers.
-pub(crate) const VECTOR_CHAINS: &[[FirstChain; 2]] = &[[SQRTSD, DIVSD]];
+const VECTOR_CHAINS: &[[FirstChain; 2]] = &[[SQRTSD, DIVSD]];
 
 // Flags of results that are not retired.
 
 /// Flags are in an integer register, as on Golden Cove, or in registers of their own, as on Zen 4.
 const fn flags_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
-    FillerSpec { may_occupy: &["int_registers"], ..FillerSpec::new(name, code, &["rob"]) }
+    FillerSpec::new(name, code, &["rob"]).may_occupy(&["int_registers"])
 }
 
 // A comparison of a register with itself could be known without being executed.
@@ -85,66 +85,58 @@ const XMM_AND: FillerSpec = FillerSpec::new(
     ],
     &["rob"],
 );
-const YMM_ADD: FillerSpec = FillerSpec {
-    required_features: &[AVX2],
-    ..FillerSpec::new(
-        "vpaddd ymm",
-        &[
-            "vpaddd ymm2, ymm14, ymm15",
-            "vpaddd ymm3, ymm14, ymm15",
-            "vpaddd ymm4, ymm14, ymm15",
-            "vpaddd ymm5, ymm14, ymm15",
-            "vpaddd ymm6, ymm14, ymm15",
-            "vpaddd ymm7, ymm14, ymm15",
-        ],
-        &["rob"],
-    )
-};
-const YMM_AND: FillerSpec = FillerSpec {
-    required_features: &[AVX],
-    ..FillerSpec::new(
-        "vandps ymm",
-        &[
-            "vandps ymm2, ymm14, ymm15",
-            "vandps ymm3, ymm14, ymm15",
-            "vandps ymm4, ymm14, ymm15",
-            "vandps ymm5, ymm14, ymm15",
-            "vandps ymm6, ymm14, ymm15",
-            "vandps ymm7, ymm14, ymm15",
-        ],
-        &["rob"],
-    )
-};
-const ZMM_ADD: FillerSpec = FillerSpec {
-    required_features: &[AVX512F],
-    ..FillerSpec::new(
-        "vpaddd zmm",
-        &[
-            "vpaddd zmm2, zmm14, zmm15",
-            "vpaddd zmm3, zmm14, zmm15",
-            "vpaddd zmm4, zmm14, zmm15",
-            "vpaddd zmm5, zmm14, zmm15",
-            "vpaddd zmm6, zmm14, zmm15",
-            "vpaddd zmm7, zmm14, zmm15",
-        ],
-        &["rob"],
-    )
-};
-const ZMM_AND: FillerSpec = FillerSpec {
-    required_features: &[AVX512F],
-    ..FillerSpec::new(
-        "vpandd zmm",
-        &[
-            "vpandd zmm2, zmm14, zmm15",
-            "vpandd zmm3, zmm14, zmm15",
-            "vpandd zmm4, zmm14, zmm15",
-            "vpandd zmm5, zmm14, zmm15",
-            "vpandd zmm6, zmm14, zmm15",
-            "vpandd zmm7, zmm14, zmm15",
-        ],
-        &["rob"],
-    )
-};
+const YMM_ADD: FillerSpec = FillerSpec::new(
+    "vpaddd ymm",
+    &[
+        "vpaddd ymm2, ymm14, ymm15",
+        "vpaddd ymm3, ymm14, ymm15",
+        "vpaddd ymm4, ymm14, ymm15",
+        "vpaddd ymm5, ymm14, ymm15",
+        "vpaddd ymm6, ymm14, ymm15",
+        "vpaddd ymm7, ymm14, ymm15",
+    ],
+    &["rob"],
+)
+.requiring(&[AVX2]);
+const YMM_AND: FillerSpec = FillerSpec::new(
+    "vandps ymm",
+    &[
+        "vandps ymm2, ymm14, ymm15",
+        "vandps ymm3, ymm14, ymm15",
+        "vandps ymm4, ymm14, ymm15",
+        "vandps ymm5, ymm14, ymm15",
+        "vandps ymm6, ymm14, ymm15",
+        "vandps ymm7, ymm14, ymm15",
+    ],
+    &["rob"],
+)
+.requiring(&[AVX]);
+const ZMM_ADD: FillerSpec = FillerSpec::new(
+    "vpaddd zmm",
+    &[
+        "vpaddd zmm2, zmm14, zmm15",
+        "vpaddd zmm3, zmm14, zmm15",
+        "vpaddd zmm4, zmm14, zmm15",
+        "vpaddd zmm5, zmm14, zmm15",
+        "vpaddd zmm6, zmm14, zmm15",
+        "vpaddd zmm7, zmm14, zmm15",
+    ],
+    &["rob"],
+)
+.requiring(&[AVX512F]);
+const ZMM_AND: FillerSpec = FillerSpec::new(
+    "vpandd zmm",
+    &[
+        "vpandd zmm2, zmm14, zmm15",
+        "vpandd zmm3, zmm14, zmm15",
+        "vpandd zmm4, zmm14, zmm15",
+        "vpandd zmm5, zmm14, zmm15",
+        "vpandd zmm6, zmm14, zmm15",
+        "vpandd zmm7, zmm14, zmm15",
+    ],
+    &["rob"],
+)
+.requiring(&[AVX512F]);
 
 /// None of a first chain's results may be in these registers. Where schedulers are small, multiplications fill theirs before the
 /// fillers come; and where x87 results are in vector registers, roots take some. Divisions are few and take none.
@@ -152,8 +144,6 @@ const INTEGER_OR_X87_CHAINS: &[[FirstChain; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
 
 const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones, which all hold \
                           values, and those that the core keeps for itself";
-const SOURCE: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)";
-
 const fn registers_test(
     name: &'static str,
     about: &'static str,
@@ -165,7 +155,7 @@ const fn registers_test(
         name,
         about,
         definition: DEFINITION,
-        source: SOURCE,
+        source: WONG,
         answers,
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec {
@@ -177,24 +167,21 @@ const fn registers_test(
 
 // Mask registers for results that are not retired.
 
-const KADD: FillerSpec = FillerSpec {
-    required_features: &[AVX512BW],
-    ..FillerSpec::new(
-        "kaddd",
-        &["kaddd k1, k6, k7", "kaddd k2, k6, k7", "kaddd k3, k6, k7", "kaddd k4, k6, k7"],
-        &["rob"],
-    )
-};
-const KOR: FillerSpec = FillerSpec {
-    required_features: &[AVX512DQ],
-    ..FillerSpec::new("korb", &["korb k1, k6, k7", "korb k2, k6, k7", "korb k3, k6, k7", "korb k4, k6, k7"], &["rob"])
-};
+const KADD: FillerSpec = FillerSpec::new(
+    "kaddd",
+    &["kaddd k1, k6, k7", "kaddd k2, k6, k7", "kaddd k3, k6, k7", "kaddd k4, k6, k7"],
+    &["rob"],
+)
+.requiring(&[AVX512BW]);
+const KOR: FillerSpec =
+    FillerSpec::new("korb", &["korb k1, k6, k7", "korb k2, k6, k7", "korb k3, k6, k7", "korb k4, k6, k7"], &["rob"])
+        .requiring(&[AVX512DQ]);
 
 // MMX registers for results that are not retired.
 
 /// MMX registers are where vector registers are, as on Zen 4, or where mask registers are, as on Golden Cove.
 const fn mmx_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
-    FillerSpec { may_occupy: &["vector_registers_xmm", "mask_registers"], ..FillerSpec::new(name, code, &["rob"]) }
+    FillerSpec::new(name, code, &["rob"]).may_occupy(&["vector_registers_xmm", "mask_registers"])
 }
 
 const MMX_ADD: FillerSpec =
@@ -210,10 +197,7 @@ const DIVISION_CHAINS: &[[FirstChain; 2]] = &[[DIV, IDIV]];
 /// Results on the x87 stack, which is empty before and behind them, are where vector registers are, as on Zen 4, or where mask and MMX
 /// registers are. What pops one writes a register too. A part of a period leaves a result on the stack, and eight iterations fill it.
 const fn x87_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
-    FillerSpec {
-        may_occupy: &["vector_registers_xmm", "mask_registers", "mmx_registers"],
-        ..FillerSpec::new(name, code, &["rob"])
-    }
+    FillerSpec::new(name, code, &["rob"]).may_occupy(&["vector_registers_xmm", "mask_registers", "mmx_registers"])
 }
 
 const X87_ONES: FillerSpec = x87_filler("fld1, fstp", &["fld1", "fstp st(0)"]);
@@ -225,7 +209,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many results in integer registers the core holds until they retire",
         definition: "spare integer registers: those beside the architectural ones and those that the core keeps for \
                      itself",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(VECTOR_CHAINS, &[INTEGER_LEA, INTEGER_ADD, INTEGER_NOT], 700)),
@@ -235,7 +219,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many results in the flags alone the core holds until they retire",
         definition: "spare registers of flags: those beside the architectural one and those that the core keeps for \
                      itself",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(&[[SQRTSD, FSQRT]], &[TEST_REGISTERS, COMPARE], 700)),
@@ -253,7 +237,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many results in mask registers the core holds until they retire",
         definition: "spare mask registers: those beside the architectural ones and those that the core keeps for \
                      itself",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(VECTOR_CHAINS, &[KADD, KOR], 500)),
@@ -263,7 +247,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many results in MMX registers the core holds until they retire",
         definition: "spare MMX registers: those beside the architectural ones and those that the core keeps for \
                      itself",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(DIVISION_CHAINS, &[MMX_ADD, MMX_OR], 500)),
@@ -273,7 +257,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many results on the x87 stack the core holds until they retire",
         definition: "spare x87 registers: those beside the architectural ones and those that the core keeps for \
                      itself",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(DIVISION_CHAINS, &[X87_ONES, X87_SIGNS], 500)),

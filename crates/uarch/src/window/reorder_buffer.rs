@@ -3,9 +3,8 @@
 use crate::spec::*;
 
 /// A no-operation takes nothing else, but Zen 4 and 5 hold several of them in an entry.
-pub(crate) const NOP: FillerSpec = FillerSpec { may_pack: true, ..FillerSpec::new("nop", &["nop"], &[]) };
-const LONG_NOP: FillerSpec =
-    FillerSpec { may_pack: true, ..FillerSpec::new("long nop", &["nop dword ptr [rax]"], &[]) };
+pub(crate) const NOP: FillerSpec = FillerSpec::new("nop", &["nop"], &[]).may_pack();
+const LONG_NOP: FillerSpec = FillerSpec::new("long nop", &["nop dword ptr [rax]"], &[]).may_pack();
 
 /// A result of zero is known at once and takes no register. Of vector registers it takes one on Zen 4 where legacy code makes it, which
 /// keeps the upper part.
@@ -77,7 +76,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "rob",
         about: "how many instructions the core holds until they retire",
         definition: "instructions between the oldest one that has not retired and the youngest one, both included",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &["out_of_order"],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec {
@@ -91,7 +90,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many instructions the core retires in a cycle",
         definition: "instructions that retire in a core cycle, of 120 that were executed while an older one had not \
                      retired",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::FrontEnd,
         experiment: Experiment::Rates(RatesSpec {

@@ -6,70 +6,54 @@ use crate::spec::*;
 
 const INTEGER_WAITS: &[&str] = &["movq rax, xmm0"];
 
-pub(super) const WAITING_ADD: FillerSpec = FillerSpec {
-    prologue: INTEGER_WAITS,
-    ..FillerSpec::new(
-        "add",
-        &["add rbx, rax", "add r8, rax", "add r9, rax", "add r10, rax", "add r11, rax", "add r12, rax", "add r13, rax"],
-        &["rob", "int_registers"],
-    )
-};
-pub(super) const WAITING_LEA: FillerSpec = FillerSpec {
-    prologue: INTEGER_WAITS,
-    ..FillerSpec::new(
-        "lea",
-        &[
-            "lea rbx, [rax + rcx]",
-            "lea r8, [rax + rcx]",
-            "lea r9, [rax + rcx]",
-            "lea r10, [rax + rcx]",
-            "lea r11, [rax + rcx]",
-            "lea r12, [rax + rcx]",
-        ],
-        &["rob", "int_registers"],
-    )
-};
-const WAITING_TEST: FillerSpec = FillerSpec {
-    prologue: INTEGER_WAITS,
-    may_occupy: &["int_registers", "flags"],
-    ..FillerSpec::new("test", &["test rax, rcx", "test rax, rbx", "test rax, r8", "test rax, r9"], &["rob"])
-};
+const WAITING_ADD: FillerSpec = FillerSpec::new(
+    "add",
+    &["add rbx, rax", "add r8, rax", "add r9, rax", "add r10, rax", "add r11, rax", "add r12, rax", "add r13, rax"],
+    &["rob", "int_registers"],
+)
+.behind(INTEGER_WAITS);
+const WAITING_LEA: FillerSpec = FillerSpec::new(
+    "lea",
+    &[
+        "lea rbx, [rax + rcx]",
+        "lea r8, [rax + rcx]",
+        "lea r9, [rax + rcx]",
+        "lea r10, [rax + rcx]",
+        "lea r11, [rax + rcx]",
+        "lea r12, [rax + rcx]",
+    ],
+    &["rob", "int_registers"],
+)
+.behind(INTEGER_WAITS);
+const WAITING_TEST: FillerSpec =
+    FillerSpec::new("test", &["test rax, rcx", "test rax, rbx", "test rax, r8", "test rax, r9"], &["rob"])
+        .behind(INTEGER_WAITS)
+        .may_occupy(&["int_registers", "flags"]);
 
 // Loads that wait for their address.
 
 /// A zero that waits: addresses stay those of the area.
 const ADDRESS_WAITS: &[&str] = &["movq rax, xmm0", "and eax, 0"];
 
-pub(super) const WAITING_LOAD: FillerSpec = FillerSpec {
-    prologue: ADDRESS_WAITS,
-    ..FillerSpec::new(
-        "mov r64, m64",
-        &[
-            "mov rbx, [r14 + rax]",
-            "mov r8, [r14 + rax + 64]",
-            "mov r9, [r14 + rax + 128]",
-            "mov r10, [r14 + rax + 192]",
-        ],
-        &["rob", "int_registers", "loads_in_flight"],
-    )
-};
-const WAITING_VECTOR_LOAD: FillerSpec = FillerSpec {
-    prologue: ADDRESS_WAITS,
-    ..FillerSpec::new(
-        "movups xmm, m128",
-        &["movups xmm2, [r14 + rax]", "movups xmm3, [r14 + rax + 64]", "movups xmm4, [r14 + rax + 128]"],
-        &["rob", "vector_registers_xmm", "loads_in_flight"],
-    )
-};
+const WAITING_LOAD: FillerSpec = FillerSpec::new(
+    "mov r64, m64",
+    &["mov rbx, [r14 + rax]", "mov r8, [r14 + rax + 64]", "mov r9, [r14 + rax + 128]", "mov r10, [r14 + rax + 192]"],
+    &["rob", "int_registers", "loads_in_flight"],
+)
+.behind(ADDRESS_WAITS);
+const WAITING_VECTOR_LOAD: FillerSpec = FillerSpec::new(
+    "movups xmm, m128",
+    &["movups xmm2, [r14 + rax]", "movups xmm3, [r14 + rax + 64]", "movups xmm4, [r14 + rax + 128]"],
+    &["rob", "vector_registers_xmm", "loads_in_flight"],
+)
+.behind(ADDRESS_WAITS);
 /// It takes no register. Loads to vector registers wait in the vectors' scheduler too on Zen 4: 42 of them, and 48 of the others.
-pub(super) const WAITING_PREFETCH: FillerSpec = FillerSpec {
-    prologue: ADDRESS_WAITS,
-    ..FillerSpec::new(
-        "prefetcht0",
-        &["prefetcht0 [r14 + rax]", "prefetcht0 [r14 + rax + 64]", "prefetcht0 [r14 + rax + 128]"],
-        &["rob", "loads_in_flight"],
-    )
-};
+const WAITING_PREFETCH: FillerSpec = FillerSpec::new(
+    "prefetcht0",
+    &["prefetcht0 [r14 + rax]", "prefetcht0 [r14 + rax + 64]", "prefetcht0 [r14 + rax + 128]"],
+    &["rob", "loads_in_flight"],
+)
+.behind(ADDRESS_WAITS);
 
 // Loads that have their address and wait for their data.
 
@@ -80,33 +64,29 @@ const DATA_WAIT: &[&str] = &["movups [r14], xmm0", "lea rax, [r14]"];
 /// A load whose address is known waits in the loads' scheduler on some cores, and leaves it on others.
 const MAY_WAIT_IN: &[&str] = &["load_scheduler"];
 
-const LOAD_WITHOUT_DATA: FillerSpec = FillerSpec {
-    prologue: DATA_WAIT,
-    may_occupy: MAY_WAIT_IN,
-    ..FillerSpec::new(
-        "mov r64, m64",
-        &["mov rbx, [rax]", "mov r8, [rax + 8]", "mov r9, [rax]", "mov r10, [rax + 8]"],
-        &["rob", "int_registers", "loads_in_flight"],
-    )
-};
-const VECTOR_LOAD_WITHOUT_DATA: FillerSpec = FillerSpec {
-    prologue: DATA_WAIT,
-    may_occupy: MAY_WAIT_IN,
-    ..FillerSpec::new(
-        "movups xmm, m128",
-        &["movups xmm2, [rax]", "movups xmm3, [rax]", "movups xmm4, [rax]", "movups xmm5, [rax]"],
-        &["rob", "vector_registers_xmm", "loads_in_flight"],
-    )
-};
+const LOAD_WITHOUT_DATA: FillerSpec = FillerSpec::new(
+    "mov r64, m64",
+    &["mov rbx, [rax]", "mov r8, [rax + 8]", "mov r9, [rax]", "mov r10, [rax + 8]"],
+    &["rob", "int_registers", "loads_in_flight"],
+)
+.behind(DATA_WAIT)
+.may_occupy(MAY_WAIT_IN);
+const VECTOR_LOAD_WITHOUT_DATA: FillerSpec = FillerSpec::new(
+    "movups xmm, m128",
+    &["movups xmm2, [rax]", "movups xmm3, [rax]", "movups xmm4, [rax]", "movups xmm5, [rax]"],
+    &["rob", "vector_registers_xmm", "loads_in_flight"],
+)
+.behind(DATA_WAIT)
+.may_occupy(MAY_WAIT_IN);
 
 // Vector operations that wait for an operand.
 
-pub(super) const PADDD: FillerSpec = FillerSpec::new(
+const PADDD: FillerSpec = FillerSpec::new(
     "paddd",
     &["paddd xmm2, xmm0", "paddd xmm3, xmm0", "paddd xmm4, xmm0", "paddd xmm5, xmm0", "paddd xmm6, xmm0"],
     &["rob", "vector_registers_xmm"],
 );
-pub(super) const ADDPS: FillerSpec = FillerSpec::new(
+const ADDPS: FillerSpec = FillerSpec::new(
     "addps",
     &["addps xmm2, xmm0", "addps xmm3, xmm0", "addps xmm4, xmm0", "addps xmm5, xmm0", "addps xmm6, xmm0"],
     &["rob", "vector_registers_xmm"],
@@ -143,7 +123,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many integer operations can wait for an operand",
         definition: "integer operations that wait for one result when a further one finds no room: others of \
                      several queues may have some",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &["out_of_order"],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(
@@ -157,7 +137,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         about: "how many loads can wait for their address",
         definition: "loads whose address is one result that is not there yet, when a further one finds no room: \
                      others of several queues may have some",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(
@@ -170,7 +150,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "loads_uncompleted",
         about: "how many loads can wait for their data",
         definition: "loads whose address is known and whose data is that of a store that has not got it yet",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec::new(
@@ -183,7 +163,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         name: "vector_scheduler",
         about: "how many vector operations can wait for an operand",
         definition: "vector operations that wait for one result, the chains' links beside them included",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &[],
         part: TestedPart::Window,
         experiment: Experiment::Overlap(OverlapSpec {
@@ -197,7 +177,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
         definition: "operations of one class that find no room to wait for each operation of another class that \
                      waits: one where all wait in the same queue, a part or more where some of several queues are \
                      shared; none where as many wait as alone",
-        source: "H. Wong, Measuring Reorder Buffer Capacity (2013)",
+        source: WONG,
         answers: &["out_of_order"],
         part: TestedPart::Window,
         experiment: Experiment::Queues(QueuesSpec { classes: &[INTEGERS, LOADS, VECTORS], first_chain: SQRTSD }),
