@@ -47,7 +47,7 @@ pub(super) fn run_batches(
     test: &'static TestSpec,
     batches: &'static BatchesSpec,
 ) -> Result<Vec<UarchRecord>, RunError> {
-    let one = match measure_median_costs(core, &[&batches.single_event], 1) {
+    let one = match measure_median_costs(core, &[batches.single_event], 1) {
         Err(RunError::Unavailable(reason)) => {
             return Ok(vec![UarchRecord::unavailable(test, test.name.to_string(), &reason, Unit::Count)]);
         }
@@ -286,8 +286,8 @@ mod tests {
     const NOTHING: ProgramFamily = ProgramFamily::new("nothing", |_| panic!("it is simulated"));
     const PLANTED: BatchesSpec = BatchesSpec {
         programs: &[],
-        single_event: NOTHING,
-        witness: super::super::spec::WitnessProgram { family: NOTHING, occupied: 4 },
+        single_event: &NOTHING,
+        witness: &crate::spec::WitnessProgram { family: NOTHING, occupied: 4 },
         uncounted_events: 1,
         last_event_slack: 0.35,
         counts: &[],

@@ -152,8 +152,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ProgramFamily::new("mov r32, r32", |number| jump_blocks(number, 0, SETS, mov_instruction))
                     .less(|number| jump_blocks(number, 0, SETS + LINE, mov_instruction)),
             ],
-            single_event: ProgramFamily::new("a block", |_| jump_blocks(2, 0, SETS + LINE, zeroing_instruction)),
-            witness: WitnessProgram {
+            single_event: &ProgramFamily::new("a block", |_| jump_blocks(2, 0, SETS + LINE, zeroing_instruction)),
+            witness: &WitnessProgram {
                 family: ProgramFamily::new("xor r32, same, behind two blocks of two entries", |number| {
                     jump_blocks(number, BEFORE, SETS, zeroing_instruction)
                 })

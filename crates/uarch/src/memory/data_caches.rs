@@ -54,7 +54,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ProgramFamily::new("page after page", page_after_page),
                 ProgramFamily::new("every other line", every_other_line),
             ],
-            witness: Some(WitnessProgram {
+            witness: Some(&WitnessProgram {
                 family: ProgramFamily::new("each line, beside 8 KiB", with_other_ring),
                 occupied: OCCUPIED,
             }),
@@ -113,7 +113,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ProgramFamily::new("every other line", |bytes| in_huge_pages(every_other_line(bytes))),
                 ProgramFamily::new("page after page", |bytes| in_huge_pages(page_after_page(bytes))),
             ],
-            witness: Some(WitnessProgram {
+            witness: Some(&WitnessProgram {
                 family: ProgramFamily::new("each line, beside 8 KiB", |bytes| in_huge_pages(with_other_ring(bytes))),
                 occupied: OCCUPIED,
             }),

@@ -102,11 +102,11 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
             ProgramFamily::new("mov r32, m32", |number| miss_batches(number, LOADS))
                 .less(|number| miss_batches(number, MissBatch { behind: FLUSHED, ..LOADS })),
         ],
-        single_event: ProgramFamily::new("a load, and a fence", |number| {
+        single_event: &ProgramFamily::new("a load, and a fence", |number| {
             miss_batches(number, MissBatch { fenced: true, ..LOADS })
         })
         .less(|number| miss_batches(number, MissBatch { fenced: true, behind: FLUSHED, ..LOADS })),
-        witness: WitnessProgram {
+        witness: &WitnessProgram {
             family: ProgramFamily::new("prefetcht0, behind four loads", |number| {
                 miss_batches(number, MissBatch { before: BEFORE, ..MISSES })
             })
@@ -186,7 +186,7 @@ mod tests {
             let all = mnemonics(&walk.program(1));
             all.iter().filter(|one| **one == Mnemonic::Lfence).count() / ORDERS
         };
-        assert_eq!((fences(&asked.single_event), fences(&asked.programs[0])), (3, 2));
+        assert_eq!((fences(asked.single_event), fences(&asked.programs[0])), (3, 2));
     }
 
     /// Sets of the nearest cache in common designs: 32 KiB of eight ways, 48 KiB of twelve.

@@ -78,7 +78,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 })
                 .less(as_many_others),
             ],
-            witness: Some(WitnessProgram {
+            witness: Some(&WitnessProgram {
                 family: ProgramFamily::new("a line of each page, beside 24 pages", with_other_ring),
                 occupied: OCCUPIED,
             }),

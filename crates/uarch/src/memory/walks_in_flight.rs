@@ -105,9 +105,9 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
             ProgramFamily::new("cmp r32, m32", |number| walk_batches(number, WalkBatch { load: COMPARED, ..WALKS }))
                 .less(|number| walk_batches(number, WalkBatch { load: COMPARED, ..NONE })),
         ],
-        single_event: ProgramFamily::new("a walk", |number| walk_batches(number, WALKS))
+        single_event: &ProgramFamily::new("a walk", |number| walk_batches(number, WALKS))
             .less(|number| walk_batches(number, NONE)),
-        witness: WitnessProgram {
+        witness: &WitnessProgram {
             family: ProgramFamily::new("mov r32, m32, behind two others", |number| {
                 walk_batches(number, WalkBatch { before: BEFORE, ..WALKS })
             })
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn each_load_finds_no_translation_and_those_of_the_control_all() {
-        for walk in asked().programs.iter().chain([&asked().single_event, &asked().witness.family]) {
+        for walk in asked().programs.iter().chain([asked().single_event, &asked().witness.family]) {
             let places = loaded(&walk.program(7), PAGES);
             // Before it comes to a page again it was at more than there are entries for.
             let mut last = BTreeMap::new();

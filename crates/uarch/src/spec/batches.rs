@@ -8,9 +8,9 @@ pub(crate) struct BatchesSpec {
     /// Unlike programs by the number of events of a batch, which waits for the one before. A number needs the first two to agree.
     pub programs: &'static [ProgramFamily],
     /// What one event takes, for a number of one.
-    pub single_event: ProgramFamily,
+    pub single_event: &'static ProgramFamily,
     /// A program that has some on their way beforehand: the first program's end comes by so many earlier.
-    pub witness: WitnessProgram,
+    pub witness: &'static WitnessProgram,
     /// Events that the programs have beside those that are counted.
     pub uncounted_events: usize,
     /// Up to which part of one event the last number of events with room may take longer.

@@ -1,23 +1,8 @@
 //! Instructions that move data between registers and memory, by width in bytes.
 
-use super::loops::straight_loop;
-use super::program::StepLoop;
-use super::rate::{ProgramVariant, TestRow};
-use cyclescope_code::program::memory::{
-    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
-};
+use super::program::ProgramVariant;
+use super::rate::TestRow;
 use iced_x86::CpuidFeature::{self, AVX, AVX512F};
-
-/// A loop over code that moves data to and from so many pages, to whose first byte R14 points.
-pub(crate) fn loop_in_pages(body: Vec<u8>, steps: usize, pages: u64) -> StepLoop {
-    let area = MemoryArea {
-        lifetime: StoreLifetime::Kept,
-        present: PagePresence::Everywhere,
-        pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
-        ..MemoryArea::new(pages * PAGE_BYTES, AreaFill::Bytes(vec![1]))
-    };
-    StepLoop { memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() }, ..straight_loop(body, steps) }
-}
 
 /// General registers that programs without chains may change: neither pointers nor the place in a loop.
 const GENERAL_REGISTERS: [&str; 11] = ["rax", "rcx", "rdx", "rbx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12"];

@@ -13,7 +13,7 @@ pub(crate) struct LevelsSpec {
     /// What each that is counted takes of structures of other tests, which may be full first: these tests, and how much.
     pub also_occupies: &'static [(&'static str, usize)],
     /// A program that occupies a part beforehand: the first level ends by so much earlier.
-    pub witness: Option<WitnessProgram>,
+    pub witness: Option<&'static WitnessProgram>,
     /// The smallest count, and the largest one where memory allows it.
     pub count_range: [usize; 2],
     /// What is counted.

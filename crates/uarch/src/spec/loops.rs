@@ -1,7 +1,6 @@
 //! Loops that several tests are made of.
 
-use super::program::{StepLoop, assemble};
-use cyclescope_code::context::FloatElement;
+use super::step_loop::{StepLoop, assemble};
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, PointerRing, ProgramMemory,
     RingOrder, StoreLifetime,
@@ -68,17 +67,6 @@ pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, beside: usiz
     let body = assemble("mov rbp, [rbp]; mov r12, [r12]").repeat(CHASE_LOADS);
     StepLoop { body, memory, ..alone }
 }
-
-/// A loop over code that touches no memory. Its calls take some ten thousand steps.
-pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
-    let iterations = (STEPS / steps).max(ITERATIONS_LEAST) as u64;
-    let memory = ProgramMemory::standard(FloatElement::default(), false);
-    StepLoop { init: Vec::new(), body, following: Vec::new(), steps_per_iteration: steps, iterations, memory }
-}
-
-/// Steps of the shorter call of code without memory, and its least number of iterations.
-const STEPS: usize = 6000;
-const ITERATIONS_LEAST: usize = 3;
 
 /// This many jumps, each to the next, this many bytes apart.
 pub(crate) fn jump_row(number: usize, apart: usize) -> Vec<u8> {

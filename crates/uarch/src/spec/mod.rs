@@ -14,6 +14,7 @@ mod queues;
 mod rate;
 mod sharing;
 mod sized_instructions;
+mod step_loop;
 
 pub(crate) use batches::*;
 pub(crate) use chain::*;
@@ -32,6 +33,7 @@ pub(crate) use rate::*;
 use serde::Serialize;
 pub(crate) use sharing::*;
 pub(crate) use sized_instructions::*;
+pub(crate) use step_loop::*;
 
 // Sources of several tests.
 pub(crate) const FOG: &str = "A. Fog, The microarchitecture of Intel, AMD, and VIA CPUs (2024)";

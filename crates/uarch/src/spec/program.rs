@@ -1,26 +1,7 @@
 //! Programs of steps in a loop: assembly as text, or machine code that a function generates for a count.
 
-use super::data_moves::loop_in_pages;
-use super::rate::ProgramVariant;
-use cyclescope_code::program::memory::ProgramMemory;
-use cyclescope_code::snippet::Snippet;
-
-/// A loop of steps, ready to run.
-#[derive(Debug, Clone)]
-pub(crate) struct StepLoop {
-    /// Runs once before, untimed.
-    pub init: Vec<u8>,
-    /// One iteration.
-    pub body: Vec<u8>,
-    /// Runs once behind, untimed.
-    pub following: Vec<u8>,
-    /// Steps of an iteration.
-    pub steps_per_iteration: usize,
-    /// Iterations of the shorter call; the longer one has twice as many.
-    pub iterations: u64,
-    /// Its memory.
-    pub memory: ProgramMemory,
-}
+use super::step_loop::{StepLoop, assemble, loop_in_pages};
+use iced_x86::CpuidFeature;
 
 /// How a program is made for a count.
 #[derive(Debug, Clone, Copy)]
@@ -125,11 +106,6 @@ fn fill_in(text: &str, texts: &Texts, n: usize) -> String {
     filled.replace("{n}", &n.to_string())
 }
 
-/// Machine code of a text.
-pub(crate) fn assemble(text: &str) -> Vec<u8> {
-    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
-}
-
 impl ProgramSource {
     fn build(&self, n: usize) -> StepLoop {
         match self {
@@ -194,6 +170,97 @@ impl ProgramFamily {
             Some(control) if control != own => format!("{own}, less {control}"),
             _ => own,
         }
+    }
+}
+
+/// A program that does it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProgramVariant {
+    /// The program by the row's `n`, and its control.
+    pub family: ProgramFamily,
+    /// The features that it needs beside those of every x86-64.
+    pub required_features: &'static [CpuidFeature],
+    /// A feature with which other variants do it better.
+    pub excluded_feature: Option<CpuidFeature>,
+}
+
+/// A program as text, which a loop repeats: see [`AsmLoop::REPEATED`]. Its name is the text.
+pub(crate) const fn asm(text: &'static str) -> ProgramVariant {
+    AsmLoop::REPEATED.asm(text)
+}
+
+impl ProgramVariant {
+    /// A program that a function generates.
+    pub(crate) const fn new(name: &'static str, generate: fn(usize) -> StepLoop) -> ProgramVariant {
+        ProgramVariant::from_program(name, ProgramSource::Generated(generate))
+    }
+
+    /// A program that a function builds from what a row gives to it.
+    pub(crate) const fn built(
+        name: &'static str,
+        build: fn(usize, &Inputs) -> StepLoop,
+        texts: Texts,
+        numbers: [usize; 4],
+    ) -> ProgramVariant {
+        ProgramVariant::from_program(name, ProgramSource::Built(build, Inputs { texts, numbers }))
+    }
+
+    const fn from_program(name: &'static str, program: ProgramSource) -> ProgramVariant {
+        let family = ProgramFamily { name, program, control: None };
+        ProgramVariant { family, required_features: &[], excluded_feature: None }
+    }
+
+    const fn with_control(self, control: ProgramSource) -> ProgramVariant {
+        ProgramVariant { family: ProgramFamily { control: Some(control), ..self.family }, ..self }
+    }
+
+    /// The same program, less this text in the same loop.
+    pub(crate) const fn less(self, text: &'static str) -> ProgramVariant {
+        match self.family.program {
+            ProgramSource::Asm(_, around) => self.with_control(ProgramSource::Asm(text, around)),
+            _ => panic!("only assembly has a text as control"),
+        }
+    }
+
+    /// The same program, less its text in another loop.
+    pub(crate) const fn less_in(self, around: AsmLoop) -> ProgramVariant {
+        match self.family.program {
+            ProgramSource::Asm(text, _) => self.with_control(ProgramSource::Asm(text, around)),
+            _ => panic!("only assembly has a loop"),
+        }
+    }
+
+    /// The same program, less what another function generates.
+    pub(crate) const fn less_generated(self, generate: fn(usize) -> StepLoop) -> ProgramVariant {
+        self.with_control(ProgramSource::Generated(generate))
+    }
+
+    /// The same program, less what its function builds from this.
+    pub(crate) const fn less_built(self, texts: Texts, numbers: [usize; 4]) -> ProgramVariant {
+        match self.family.program {
+            ProgramSource::Built(build, _) => self.with_control(ProgramSource::Built(build, Inputs { texts, numbers })),
+            _ => panic!("only what is built has inputs"),
+        }
+    }
+
+    /// The same program with a name of its own, in which `{text}` is its text.
+    pub(crate) const fn label(self, name: &'static str) -> ProgramVariant {
+        ProgramVariant { family: ProgramFamily { name, ..self.family }, ..self }
+    }
+
+    /// The same program for CPUs that have all these features.
+    pub(crate) const fn requiring(self, needs: &'static [CpuidFeature]) -> ProgramVariant {
+        ProgramVariant { required_features: needs, ..self }
+    }
+
+    /// The same program for CPUs without this feature.
+    pub(crate) const fn excluding(self, feature: CpuidFeature) -> ProgramVariant {
+        ProgramVariant { excluded_feature: Some(feature), ..self }
+    }
+
+    /// Whether it is for a CPU with these features.
+    pub(super) fn is_runnable(&self, has: impl Fn(&CpuidFeature) -> bool) -> bool {
+        self.required_features.iter().all(&has) && !self.excluded_feature.as_ref().is_some_and(&has)
     }
 }
 

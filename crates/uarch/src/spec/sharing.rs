@@ -1,7 +1,6 @@
 //! Work that two CPUs may have to share a core for, as data.
 
-use super::program::ProgramFamily;
-use super::rate::asm;
+use super::program::{ProgramFamily, asm};
 use cyclescope_code::program::memory::ProgramMemory;
 
 /// A test of what two CPUs share.

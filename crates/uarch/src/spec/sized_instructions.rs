@@ -1,7 +1,6 @@
 //! Instructions of a given length that wait for nothing.
 
-use super::loops::straight_loop;
-use super::program::StepLoop;
+use super::step_loop::{StepLoop, straight_loop};
 
 /// The segment prefix of CS, which does nothing in 64-bit mode.
 const CS_PREFIX: u8 = 0x2e;

@@ -79,7 +79,7 @@ fn families(test: &'static TestSpec) -> Vec<(String, &'static ProgramFamily, usi
         Experiment::Batches(batches) => {
             let all = batches.programs.iter().chain([&batches.witness.family]);
             let all = all.map(named).map(|(key, family)| (key, family, BATCH));
-            all.chain([(test.name.to_string(), &batches.single_event, 1)]).collect()
+            all.chain([(test.name.to_string(), batches.single_event, 1)]).collect()
         }
         _ => {
             let of_row = |row: &'static TestRow| {

@@ -99,7 +99,7 @@ fn dump_programs() {
                 )
                 .unwrap();
                 batches.programs.iter().for_each(|family| dump_family(out, name, family, batches.counts));
-                dump_family(out, "single", &batches.single_event, &[1]);
+                dump_family(out, "single", batches.single_event, &[1]);
                 dump_family(out, "witness", &batches.witness.family, batches.counts);
             }
             Experiment::CostMap(map) => {

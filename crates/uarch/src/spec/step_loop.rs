@@ -1,0 +1,51 @@
+//! Loops of machine code.
+
+use cyclescope_code::context::FloatElement;
+use cyclescope_code::program::memory::{
+    AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
+};
+use cyclescope_code::snippet::Snippet;
+
+/// A loop of steps, ready to run.
+#[derive(Debug, Clone)]
+pub(crate) struct StepLoop {
+    /// Runs once before, untimed.
+    pub init: Vec<u8>,
+    /// One iteration.
+    pub body: Vec<u8>,
+    /// Runs once behind, untimed.
+    pub following: Vec<u8>,
+    /// Steps of an iteration.
+    pub steps_per_iteration: usize,
+    /// Iterations of the shorter call; the longer one has twice as many.
+    pub iterations: u64,
+    /// Its memory.
+    pub memory: ProgramMemory,
+}
+
+/// Machine code of a text.
+pub(crate) fn assemble(text: &str) -> Vec<u8> {
+    Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
+}
+
+/// A loop over code that touches no memory. Its calls take some ten thousand steps.
+pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
+    let iterations = (STEPS / steps).max(ITERATIONS_LEAST) as u64;
+    let memory = ProgramMemory::standard(FloatElement::default(), false);
+    StepLoop { init: Vec::new(), body, following: Vec::new(), steps_per_iteration: steps, iterations, memory }
+}
+
+/// Steps of the shorter call of code without memory, and its least number of iterations.
+const STEPS: usize = 6000;
+const ITERATIONS_LEAST: usize = 3;
+
+/// A loop over code that moves data to and from so many pages, to whose first byte R14 points.
+pub(crate) fn loop_in_pages(body: Vec<u8>, steps: usize, pages: u64) -> StepLoop {
+    let area = MemoryArea {
+        lifetime: StoreLifetime::Kept,
+        present: PagePresence::Everywhere,
+        pointer: Some(AreaPointer { register: 14, at: PointerPosition::Start }),
+        ..MemoryArea::new(pages * PAGE_BYTES, AreaFill::Bytes(vec![1]))
+    };
+    StepLoop { memory: ProgramMemory { areas: vec![area], ..ProgramMemory::default() }, ..straight_loop(body, steps) }
+}
