@@ -3,8 +3,8 @@
 use super::test_list::TESTS;
 use cyclescope_measure::study::{SuiteCatalog, SuiteQuestion};
 
-/// All scripts, as their manual lists them: Test programs for measuring clock cycles and performance monitoring (2024).
-/// Each with what it is for; the tests that answer it name it.
+/// All scripts, as their manual lists them: Test programs for measuring clock cycles and
+/// performance monitoring (2024). Each with what it is for; the tests that answer it name it.
 const SCRIPTS: &[(&str, &str)] = &[
     ("AVX_states", "switches between states of the vector registers"),
     ("branch", "prediction of branches"),

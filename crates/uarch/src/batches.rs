@@ -1,8 +1,10 @@
 //! How many events a core has on their way at once, by what a batch of them takes.
 //!
-//! Batches take about as long as one event while there is room for all of them. The first one without room waits until another one is over, and from
-//! there on all batches take longer by a good part of an event. Before that each event may cost a little, as a place in a queue. Where it costs more than
-//! a little from the first on, events follow each other at a pace that something else sets, and nobody sees how many there is room for.
+//! Batches take about as long as one event while there is room for all of them. The first one
+//! without room waits until another one is over, and from there on all batches take longer by a
+//! good part of an event. Before that each event may cost a little, as a place in a queue. Where it
+//! costs more than a little from the first on, events follow each other at a pace that something
+//! else sets, and nobody sees how many there is room for.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{UarchRecord, WalkRecord};
@@ -12,7 +14,8 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 
-/// Parts of one event: by which batches that have room differ at most from a line, and by which all others are above it at least.
+/// Parts of one event: by which batches that have room differ at most from a line, and by which all
+/// others are above it at least.
 const FIT_TOLERANCE: f64 = 0.15;
 const MIN_RISE: f64 = 0.25;
 /// Numbers of which a part of the batches has room, at most.
@@ -90,7 +93,8 @@ fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [Me
     Ok(())
 }
 
-/// The middle one of what was measured at each number: a difference of two programs is as often too small as too large.
+/// The middle one of what was measured at each number: a difference of two programs is as often too
+/// small as too large.
 fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     let one = |points: &Vec<CostPoint>| {
         let mut points = points.clone();
@@ -100,7 +104,8 @@ fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     counts.iter().filter_map(one).collect()
 }
 
-/// The number of events that have room in a curve, where one takes so long and the last one with room may take up to such a part of it longer.
+/// The number of events that have room in a curve, where one takes so long and the last one with
+/// room may take up to such a part of it longer.
 fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLimit> {
     // A batch that was disturbed is one alone.
     let costs: Vec<f64> = (0..points.len())
@@ -120,7 +125,8 @@ fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLim
         let line = FittedLine::from_points((0..=last).map(|at| (n(at), costs[at])).collect());
         let above = |at: usize| (costs[at] - line.value_at(n(at))) / one;
         let raw = |at: usize| (points[at].cost - line.value_at(n(at))) / one;
-        // One number without room between two that seem to have it is no disturbed one: another may have less to do for a reason of its own.
+        // One number without room between two that seem to have it is no disturbed one: another may
+        // have less to do for a reason of its own.
         let inside = (0..=last).all(|at| above(at).abs() <= FIT_TOLERANCE) && raw(last) <= FIT_TOLERANCE;
         let pace = line.slope * n(last) > PACE_MOST * one;
         match (inside, pace) {
@@ -133,7 +139,8 @@ fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLim
         let Some(first) = (last + 1..points.len()).find(|at| above(*at) >= MIN_RISE) else { continue };
         let step = first <= last + 1 + MAX_PARTIAL && above(first) - above(last) >= MIN_RISE;
         if step && (first..points.len()).all(|at| above(at) >= MIN_RISE) {
-            // The knee is the last number of which a part has room; all up to the next one that was tried may have it.
+            // The knee is the last number of which a part has room; all up to the next one that was
+            // tried may have it.
             let partly = (last..points.len()).take_while(|at| raw(*at) < part).last().unwrap_or(last);
             let next = points.get(partly + 1).map_or(points[partly].n, |next| next.n - 1);
             return Ok([points[last].n, next.max(points[partly].n)]);
@@ -168,7 +175,8 @@ fn ends_agree(one: BatchEnd, other: BatchEnd) -> bool {
     one[0] as f64 <= other[1] as f64 + slack(other[1]) && other[0] as f64 <= one[1] as f64 + slack(one[1])
 }
 
-/// Whether events that were there beforehand move the end by their number; none where there is no end, or they are too many of it.
+/// Whether events that were there beforehand move the end by their number; none where there is no
+/// end, or they are too many of it.
 fn judge_witness(
     name: &'static str,
     first: Result<BatchEnd, NoLimit>,
@@ -358,7 +366,8 @@ mod tests {
             assert!(batches.counts.windows(2).all(near), "{}", test.name);
             let names = batches.also_occupies.iter().map(|(name, _)| *name).chain([batches.pacing_test]);
             assert!(names.into_iter().all(|name| TESTS.iter().any(|other| other.name == name)));
-            // The part is above what batches with room differ by, and below what all others are above.
+            // The part is above what batches with room differ by, and below what all others are
+            // above.
             assert!(
                 FIT_TOLERANCE <= batches.last_event_slack && batches.last_event_slack < 1.0 - MIN_RISE,
                 "{}",

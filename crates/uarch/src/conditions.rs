@@ -1,4 +1,5 @@
-//! What other work did while programs ran: to the width of the core, to rounds, and to the time of the CPU.
+//! What other work did while programs ran: to the width of the core, to rounds, and to the time of
+//! the CPU.
 
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
@@ -14,11 +15,12 @@ pub(super) const TICKS: f64 = 100.0;
 
 /// The share of layouts beside a busy sibling above which a test is measured again.
 const SIGNIFICANT_SHARE: f64 = 0.1;
-/// What is unclear is measured once more: another thread of the core may have begun or ended meanwhile, and what it holds of a structure
-/// is missing in some of the curves. Its burst may last for a whole step of a search.
+/// What is unclear is measured once more: another thread of the core may have begun or ended
+/// meanwhile, and what it holds of a structure is missing in some of the curves. Its burst may last
+/// for a whole step of a search.
 pub(super) const RETRY_ONCE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
-/// So is a test beside it, unless something else uses the core most of the time: a structure of which two threads have a half each has
-/// another size then.
+/// So is a test beside it, unless something else uses the core most of the time: a structure of
+/// which two threads have a half each has another size then.
 const TEST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..RETRY_ONCE };
 
 /// What readings tell.
@@ -53,13 +55,14 @@ impl RunConditions {
         self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
     }
 
-    /// The width of a core that is not shared, as far as the layouts up to now show it; `known` is that of its design.
+    /// The width of a core that is not shared, as far as the layouts up to now show it; `known` is
+    /// that of its design.
     pub(super) fn quiet_width(&self, known: Option<f64>) -> UnsharedWidth {
         self.usual.unshared_width().unwrap_or_default().or_earlier(UnsharedWidth::from_widths([], known))
     }
 
-    /// The share of layouts in which something else used the core, and their number; `known` is the width of a core of this
-    /// design that is not shared.
+    /// The share of layouts in which something else used the core, and their number; `known` is the
+    /// width of a core of this design that is not shared.
     pub(super) fn shared_layouts(&self, known: Option<f64>) -> Option<(f64, usize)> {
         (!self.widths.is_empty()).then(|| (self.shared_share(known), self.widths.len()))
     }
@@ -74,8 +77,8 @@ impl RunConditions {
         self.used.len()
     }
 
-    /// The share of layouts that results come from, from this number of them on, in which something else used the core, and the
-    /// same of all layouts; the best width is that of all.
+    /// The share of layouts that results come from, from this number of them on, in which something
+    /// else used the core, and the same of all layouts; the best width is that of all.
     pub(super) fn busy_since(&self, from: usize, known: Option<f64>) -> BusyShare {
         let quiet = UnsharedWidth::from_widths(self.widths.iter().copied(), known);
         let share = |widths: &[(f64, f64)]| {
@@ -93,7 +96,8 @@ impl RunConditions {
 
 #[cfg(test)]
 impl RunConditions {
-    /// Layouts of these widths, all of which results come from, and so many rounds, of which nothing disturbed so many.
+    /// Layouts of these widths, all of which results come from, and so many rounds, of which
+    /// nothing disturbed so many.
     pub(super) fn showing(widths: &[f64], [rounds, undisturbed]: [usize; 2]) -> RunConditions {
         let widths: Vec<(f64, f64)> = widths.iter().map(|width| (*width, 0.01)).collect();
         RunConditions { used: widths.clone(), widths, rounds, undisturbed, ..RunConditions::default() }

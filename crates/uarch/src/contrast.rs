@@ -1,4 +1,5 @@
-//! What events cost: the difference between a program in which it happens and the same one in which it does not.
+//! What events cost: the difference between a program in which it happens and the same one in which
+//! it does not.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::UarchRecord;
@@ -41,8 +42,9 @@ fn event_cost(point: &CostPoint, each: f64) -> Interval {
     Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
 
-/// Judges what each program showed. `programs` is how many there are: one that other work disturbed is not among those that were found.
-/// Those that do not show an event do not count where the row's may be hidden and two others do.
+/// Judges what each program showed. `programs` is how many there are: one that other work disturbed
+/// is not among those that were found. Those that do not show an event do not count where the row's
+/// may be hidden and two others do.
 fn judge_event<N: Display>(
     all: &[(N, Interval)],
     programs: usize,
@@ -74,7 +76,8 @@ fn judge_event<N: Display>(
     if least < contrast.tolerance {
         return TestVerdict::new(VerdictKind::Unclear, format!("one program alone shows it: {why}"));
     }
-    // What a hidden event saves depends on what its program is short of, so the two that show most of it have to agree.
+    // What a hidden event saves depends on what its program is short of, so the two that show most
+    // of it have to agree.
     let mut costs: Vec<f64> = found.iter().map(|(_, cost)| cost.value).collect();
     costs.sort_by(f64::total_cmp);
     let compared = if few { least } else { costs[costs.len() - 2] };
@@ -96,7 +99,8 @@ mod tests {
     use crate::test_list::TESTS;
     use cyclescope_core::error::Unavailable;
 
-    /// A core on which each step costs this much by program, and in every third measurement much more.
+    /// A core on which each step costs this much by program, and in every third measurement much
+    /// more.
     struct Core([f64; 2], usize);
 
     impl MeasureCosts for Core {

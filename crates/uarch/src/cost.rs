@@ -1,8 +1,8 @@
 //! What a step of a program costs in core cycles.
 //!
-//! A body of steps runs in a loop, some iterations in one call and twice as many in another; the difference is the steps' own.
-//! Both calls and both of the ruler's chains run in the same rounds. Where a program that does all but what is asked is given,
-//! its steps' cost is subtracted.
+//! A body of steps runs in a loop, some iterations in one call and twice as many in another; the
+//! difference is the steps' own. Both calls and both of the ruler's chains run in the same rounds.
+//! Where a program that does all but what is asked is given, its steps' cost is subtracted.
 
 use super::cost_spread::CostSpread;
 use super::overlap::MeasuredCore;
@@ -17,7 +17,8 @@ use cyclescope_measure::rounds::{LayoutReading, LayoutRounds, RulerRounds, selec
 use cyclescope_measure::sibling::{KeptReplicates, SiblingPolicy};
 use serde::Serialize;
 
-/// All layouts of a program are measured again beside a busy sibling: it takes lines, translations and half of some structures.
+/// All layouts of a program are measured again beside a busy sibling: it takes lines, translations
+/// and half of some structures.
 const COST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
 /// Mixtures of the shorter call.
@@ -41,7 +42,8 @@ pub(super) trait MeasureCosts {
     /// The cost of a walk's step at a count; `None` where no layout was undisturbed.
     fn measure_cost(&mut self, walk: &ProgramFamily, n: usize) -> Result<Option<CostPoint>, RunError>;
 
-    /// How the cost of a walk's step at a count is spread over rounds, where that can be told. What a walk subtracts is part of it.
+    /// How the cost of a walk's step at a count is spread over rounds, where that can be told. What
+    /// a walk subtracts is part of it.
     fn measure_spread(&mut self, _walk: &ProgramFamily, _n: usize) -> Result<Option<CostSpread>, RunError> {
         Ok(None)
     }
@@ -49,7 +51,8 @@ pub(super) trait MeasureCosts {
 
 /// Other CPUs that can be kept busy.
 pub(super) trait BackgroundCpus {
-    /// Starts code on a CPU, in this memory if that matters, which runs until [`BackgroundCpus::stop_load`].
+    /// Starts code on a CPU, in this memory if that matters, which runs until
+    /// [`BackgroundCpus::stop_load`].
     fn start_load(&mut self, cpu: u32, text: &'static str, memory: Option<ProgramMemory>) -> Result<(), RunError>;
 
     /// Ends it. Returns the share of the time in which it ran.
@@ -70,8 +73,8 @@ pub(super) trait MeasureMixtures {
 /// Measurements of a cost that no curve holds.
 const SETTLING_RUNS: usize = 3;
 
-/// The costs of these walks' steps at a count, each the middle one of some measurements. The walks take turns, so that they meet
-/// the same of what changes meanwhile.
+/// The costs of these walks' steps at a count, each the middle one of some measurements. The walks
+/// take turns, so that they meet the same of what changes meanwhile.
 pub(super) fn measure_median_costs(
     core: &mut dyn MeasureCosts,
     walks: &[&ProgramFamily],
@@ -137,7 +140,8 @@ impl MeasureMixtures for MeasuredCore<'_> {
 }
 
 impl MeasuredCore<'_> {
-    /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where enough were not.
+    /// Core cycles of a step in each undisturbed layout, without those beside a busy sibling where
+    /// enough were not.
     fn measure_layout_costs(&mut self, steps: &StepLoop) -> Result<Vec<f64>, RunError> {
         let alone =
             COST_SIBLING_POLICY.retry_while(|alone: &KeptReplicates<_>| alone.shared, || self.read_unshared(steps))?;
@@ -171,7 +175,8 @@ impl MeasuredCore<'_> {
 
     /// Raw units of a core cycle.
     fn units_per_cycle(&self, reading: &LayoutReading) -> f64 {
-        // The whole number next to the ratio of the two chains is the latency of a link, where data do not tell.
+        // The whole number next to the ratio of the two chains is the latency of a link, where data
+        // do not tell.
         reading.imul / self.plan.imul_latency.unwrap_or((reading.imul / reading.add).round())
     }
 }

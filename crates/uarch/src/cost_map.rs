@@ -1,4 +1,5 @@
-//! What a program costs at each place: a number for the places where it costs least, and where it costs more.
+//! What a program costs at each place: a number for the places where it costs least, and where it
+//! costs more.
 
 use super::cost::MeasureCosts;
 use super::record::{PlaceRecord, UarchRecord};
@@ -59,7 +60,8 @@ fn measure_places(
     (0..row.place_count).map(cost).collect()
 }
 
-/// The lower of what two programs cost that agree, and what each costs. What differs is measured again: other work makes it dearer, and never cheaper.
+/// The lower of what two programs cost that agree, and what each costs. What differs is measured
+/// again: other work makes it dearer, and never cheaper.
 fn measure_agreed_cost(
     core: &mut dyn MeasureCosts,
     map: &CostMapSpec,
@@ -98,7 +100,8 @@ fn judge_places(map: &CostMapSpec, places: &[MeasuredPlace]) -> TestVerdict {
         )
     };
     let mut why: Vec<String> = groups.iter().map(told).collect();
-    // What costs surely more in both programs, as where a core takes the load for one of what was stored and begins again, is no least cost.
+    // What costs surely more in both programs, as where a core takes the load for one of what was
+    // stored and begins again, is no least cost.
     let least = known.first().map_or(f64::INFINITY, |(cost, _)| *cost);
     let dearer = |cost: f64| cost.is_finite() && cost > least && !costs_agree(map, least, cost);
     let (more, unknown): (Vec<&MeasuredPlace>, Vec<&MeasuredPlace>) = places
@@ -176,7 +179,8 @@ mod tests {
         assert_eq!(judge_places(&MAP, &all).kind, VerdictKind::Unclear, "one was never measured");
     }
 
-    /// A core on which the second program costs more at odd places, and every third measurement is disturbed.
+    /// A core on which the second program costs more at odd places, and every third measurement is
+    /// disturbed.
     struct Core(usize);
 
     impl MeasureCosts for Core {

@@ -1,7 +1,8 @@
 //! How the cost of a step is spread over layouts and rounds, in core cycles and in time.
 //!
-//! What is far from the core, as memory that others use too, answers in a time of its own, and not always in the same one. A round
-//! of some hundred steps is as fine as this is seen: of single steps nothing is known.
+//! What is far from the core, as memory that others use too, answers in a time of its own, and not
+//! always in the same one. A round of some hundred steps is as fine as this is seen: of single
+//! steps nothing is known.
 
 use cyclescope_core::statistics::{Interval, quantiles};
 use cyclescope_core::unit::{Hertz, Unit};
@@ -26,8 +27,8 @@ pub(super) struct CostSpread {
 pub(super) struct SpreadRecord {
     /// The count at which it was measured.
     pub n: usize,
-    /// The time of a step: the median of the rounds, with their quartiles as the ends. Refused where the rate of the timing method is
-    /// not known.
+    /// The time of a step: the median of the rounds, with their quartiles as the ends. Refused
+    /// where the rate of the timing method is not known.
     pub time: Quantity,
     /// The rounds of all layouts.
     pub rounds: usize,
@@ -79,7 +80,8 @@ mod tests {
 
     #[test]
     fn a_spread_is_in_core_cycles_and_in_time() {
-        // 1 to 101 core cycles of two raw units each, at 4 GHz of these: a core cycle is half a nanosecond.
+        // 1 to 101 core cycles of two raw units each, at 4 GHz of these: a core cycle is half a
+        // nanosecond.
         let rounds: Vec<[f64; 2]> = (1..=101).rev().map(|n| [2.0 * f64::from(n), f64::from(n)]).collect();
         let record = CostSpread::from_rounds(&rounds).unwrap().to_record(7, Some(Hertz(4e9)));
         let shares: Vec<[f64; 3]> = record

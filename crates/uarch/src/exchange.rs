@@ -1,12 +1,14 @@
 //! How long a line takes from one CPU to another, for each two of them.
 //!
-//! One CPU sends messages through a line, the other one answers. Neither waits for ever, so that a message that nobody answers
-//! takes as long as all of its tries. The control shows how long that is: the same programs, the answers in another line. A batch in
-//! which an exchange usually takes half as long or longer was not answered: the other CPU did not run. What is asked is the median
+//! One CPU sends messages through a line, the other one answers. Neither waits for ever, so that a
+//! message that nobody answers takes as long as all of its tries. The control shows how long that
+//! is: the same programs, the answers in another line. A batch in which an exchange usually takes
+//! half as long or longer was not answered: the other CPU did not run. What is asked is the median
 //! of the others.
 //!
-//! Where on the chip a line has its home in the last cache, and so how far it goes, follows from its address: of two lines one took 57 ns
-//! and the other one 77 at the same time. So each pass is in another line, the same one for all pairs.
+//! Where on the chip a line has its home in the last cache, and so how far it goes, follows from
+//! its address: of two lines one took 57 ns and the other one 77 at the same time. So each pass is
+//! in another line, the same one for all pairs.
 //!
 //! Limits: with many CPUs there is time for the rows of a few.
 
@@ -26,7 +28,8 @@ const PASS_TIME: Duration = Duration::from_millis(5);
 const OPEN_TIME: Duration = Duration::from_millis(25);
 /// How often a pair is measured at least, and so its control, and at most, where there are few.
 const PASSES: [usize; 2] = [4, 32];
-/// Of the rounds of a batch, the share that is below what stands for it: more than half may have been disturbed.
+/// Of the rounds of a batch, the share that is below what stands for it: more than half may have
+/// been disturbed.
 const USUAL_QUANTILE: f64 = 0.25;
 
 /// One measurement.
@@ -102,8 +105,8 @@ pub(super) fn run_exchanges(
     Ok(pairs)
 }
 
-/// Pairs and passes in turn. Where all CPUs can be held at once, each pass is of all pairs, so that all meet the same of what changes
-/// meanwhile; where not, a pair has its passes one after another.
+/// Pairs and passes in turn. Where all CPUs can be held at once, each pass is of all pairs, so that
+/// all meet the same of what changes meanwhile; where not, a pair has its passes one after another.
 fn order_passes(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
     match whole {
         true => (0..passes).flat_map(|pass| (0..pairs).map(move |pair| (pair, pass))).collect(),
@@ -151,7 +154,8 @@ impl ExchangeTicks {
     }
 }
 
-/// The CPUs whose pairs with all others are measured: all, or the first and others as far apart as can be.
+/// The CPUs whose pairs with all others are measured: all, or the first and others as far apart as
+/// can be.
 fn choose_rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     let count = cpus.len();
     let opening = OPEN_TIME * count as u32;
@@ -198,7 +202,8 @@ mod tests {
     const READINGS: u64 = 40;
     const RATE: f64 = 2.0;
 
-    /// CPUs whose exchanges take what this says, in ticks, by who asks whom and the number of the program; none where nobody answers.
+    /// CPUs whose exchanges take what this says, in ticks, by who asks whom and the number of the
+    /// program; none where nobody answers.
     struct Planted<F> {
         ticks: F,
         unanswered: u64,

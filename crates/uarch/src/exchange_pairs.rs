@@ -1,4 +1,5 @@
-//! What exchanges between two CPUs prove: how long a line takes, or why that is not known; and clusters of pairs that are alike.
+//! What exchanges between two CPUs prove: how long a line takes, or why that is not known; and
+//! clusters of pairs that are alike.
 
 use super::record::{PairRecord, UarchRecord};
 use super::reported_machine::CpuLocation;
@@ -15,9 +16,11 @@ const CONTROL_QUANTILE: f64 = 0.25;
 const MIN_BATCHES: usize = 3;
 /// The share by which two programs may differ that agree.
 const TOLERANCE: f64 = 0.25;
-/// The ratio of two pairs' times, one next to the other in order, from which on they are of two clusters.
+/// The ratio of two pairs' times, one next to the other in order, from which on they are of two
+/// clusters.
 const CLUSTER_RATIO: f64 = 1.4;
-/// The least ratio of the first two clusters where CPUs of the first share more than a cache of many cores.
+/// The least ratio of the first two clusters where CPUs of the first share more than a cache of
+/// many cores.
 const NEAREST_RATIO: f64 = 2.0;
 /// Transfers of a line in an exchange: with the message, and with its answer.
 const TRANSFERS: f64 = 2.0;
@@ -93,7 +96,8 @@ impl ExchangePair {
     }
 }
 
-/// The cluster of each of these times, from 0, the fastest. A cluster ends where the next time is far above, beyond the intervals.
+/// The cluster of each of these times, from 0, the fastest. A cluster ends where the next time is
+/// far above, beyond the intervals.
 pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
     let mut order: Vec<(usize, Interval)> =
         times.iter().enumerate().filter_map(|(number, time)| Some((number, (*time)?))).collect();
@@ -109,7 +113,8 @@ pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
     clusters
 }
 
-/// What is told of the fastest cluster's pairs, where they are far below all others and no CPU is in two of them.
+/// What is told of the fastest cluster's pairs, where they are far below all others and no CPU is
+/// in two of them.
 fn describe_nearest(pairs: &[ExchangePair], times: &[Option<Interval>], clusters: &[Option<usize>]) -> Option<String> {
     let of = |cluster: usize| {
         let those = move |number: &usize| clusters[*number] == Some(cluster);

@@ -1,9 +1,11 @@
 //! The count at which an overlap ends: from a curve to edges, or to the reason why there are none.
 //!
-//! The overlap falls with the number of fillers: slowly while fillers cost the second chain some slots, and at once where the
-//! core is full. With more fillers it may rise again, because they take longer than the first chain. So only the part up to the
-//! lowest point counts. The nearest curve that never rises replaces it (isotonic regression, by pooling adjacent violators), and
-//! the knee is the steepest fall in that. A curve that does not fall by [`FALL_LEAST`] within some links has no knee.
+//! The overlap falls with the number of fillers: slowly while fillers cost the second chain some
+//! slots, and at once where the core is full. With more fillers it may rise again, because they
+//! take longer than the first chain. So only the part up to the lowest point counts. The nearest
+//! curve that never rises replaces it (isotonic regression, by pooling adjacent violators), and the
+//! knee is the steepest fall in that. A curve that does not fall by [`FALL_LEAST`] within some
+//! links has no knee.
 
 use super::overlap::OverlapReading;
 use super::spec::CHAIN_LINKS;
@@ -13,8 +15,8 @@ use cyclescope_core::statistics::median;
 const FALL_LEAST: f64 = 0.4;
 /// Points by which a level is told.
 const LEVEL_POINTS: usize = 3;
-/// Fillers within which an overlap ends at most where the chain before them takes entries too, which it gives back link by
-/// link.
+/// Fillers within which an overlap ends at most where the chain before them takes entries too,
+/// which it gives back link by link.
 const MAX_FALL_WIDTH: usize = CHAIN_LINKS + 8;
 /// Shares of the fall at the edges.
 const HIGH_SHARE: f64 = 0.1;
@@ -78,8 +80,8 @@ impl KneeEdges {
         KneeEdges { low, high }
     }
 
-    /// Fillers that may be past the last count where the overlap ends link by link, as where links take entries too: so many
-    /// links make the share of the fall that is left there.
+    /// Fillers that may be past the last count where the overlap ends link by link, as where links
+    /// take entries too: so many links make the share of the fall that is left there.
     pub(super) fn link_slack(&self) -> usize {
         if self.high - self.low >= CHAIN_LINKS / 2 { (HIGH_SHARE * CHAIN_LINKS as f64).ceil() as usize } else { 0 }
     }
@@ -99,8 +101,9 @@ fn find_lowest(points: &[OverlapReading]) -> usize {
     place + LEVEL_POINTS - 1
 }
 
-/// The places of the points between which the curve falls most, at most [`MAX_FALL_WIDTH`] fillers apart, or two points where counts are
-/// farther apart: a fall from one to the next may lie on both sides of one.
+/// The places of the points between which the curve falls most, at most [`MAX_FALL_WIDTH`] fillers
+/// apart, or two points where counts are farther apart: a fall from one to the next may lie on both
+/// sides of one.
 fn find_steepest_fall(points: &[OverlapReading], falling: &[f64]) -> (usize, usize) {
     let pairs = (0..points.len()).flat_map(|from| {
         let near = move |to: &usize| *to <= from + 2 || points[*to].n - points[from].n <= MAX_FALL_WIDTH;

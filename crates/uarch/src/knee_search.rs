@@ -1,4 +1,5 @@
-//! The search for a knee: counts far apart first, then closer ones around it, until each count there is measured.
+//! The search for a knee: counts far apart first, then closer ones around it, until each count
+//! there is measured.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::overlap::{OverlapProbe, OverlapReading};
@@ -7,7 +8,8 @@ use super::overlap::{OverlapProbe, OverlapReading};
 const COUNTS_PER_STEP: usize = 24;
 /// The least count. With fewer the chains overlap on every core.
 pub(super) const MIN_COUNT: usize = 2;
-/// By how much a bracket is widened on both sides before it is searched: a share of its count, and a number.
+/// By how much a bracket is widened on both sides before it is searched: a share of its count, and
+/// a number.
 const WIDEN_SHARE: usize = 16;
 const WIDEN: usize = 4;
 
@@ -71,7 +73,8 @@ fn spread_counts(from: usize, to: usize) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The edges of a knee behind so many fillers, where one count of the first step seems to overlap.
+    /// The edges of a knee behind so many fillers, where one count of the first step seems to
+    /// overlap.
     fn found(room: usize, disturbed: Option<usize>) -> Result<KneeEdges, NoKnee> {
         let point = |n: &usize| {
             let overlap = if *n <= room || disturbed == Some(*n) { 0.95 } else { 0.05 };

@@ -1,7 +1,8 @@
 //! A test of levels: the curves of its walks, and a verdict on each level.
 //!
-//! The order in which counts are measured is random, so that a neighbour's burst falls on counts far apart; and where a level ends each count is
-//! measured again until no end moves, and the lowest cost counts.
+//! The order in which counts are measured is random, so that a neighbour's burst falls on counts
+//! far apart; and where a level ends each count is measured again until no end moves, and the
+//! lowest cost counts.
 
 use super::cost::{CostPoint, MeasureCosts};
 use super::level_records::{CurveExtent, counts_within_levels, describe_end, describe_ends, judge_levels, size_key};
@@ -23,8 +24,9 @@ const COUNT_FACTOR: f64 = 1.26;
 const MAX_EXTRA_COUNTS: usize = 60;
 /// A count is measured again whose layouts were all disturbed.
 const POINT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
-/// Times that the counts around ends are measured again at most. Beside a sibling that is busy for a quarter of the time, one time left an end a sixth too early in
-/// one of five walks (Genoa, family 25, model 17).
+/// Times that the counts around ends are measured again at most. Beside a sibling that is busy for
+/// a quarter of the time, one time left an end a sixth too early in one of five walks (Genoa,
+/// family 25, model 17).
 const MAX_END_RECHECKS: usize = 3;
 /// How far around a level's end counts are measured again, as a factor.
 const RECHECK_FACTOR: f64 = 1.1;

@@ -1,5 +1,5 @@
-//! Levels that end where a structure of another test does, of which each that is counted takes a part: which one is full there is not
-//! known, and the size is limited by that other structure.
+//! Levels that end where a structure of another test does, of which each that is counted takes a
+//! part: which one is full there is not known, and the size is limited by that other structure.
 
 use super::earlier_result::EarlierResult;
 use super::record::UarchRecord;
@@ -59,8 +59,8 @@ enum LimitMatch {
     Alone,
 }
 
-/// Compares an end with the sizes of another structure's levels, in their order. A level whose size is not known may end anywhere up to the next
-/// one of which it is.
+/// Compares an end with the sizes of another structure's levels, in their order. A level whose size
+/// is not known may end anywhere up to the next one of which it is.
 fn match_end(end: Interval, sizes: impl Iterator<Item = Option<Interval>>) -> LimitMatch {
     let (mut open, mut any) = (false, false);
     for size in sizes {

@@ -10,13 +10,14 @@ use super::verdict::{TestVerdict, VerdictKind, WitnessResult};
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The largest factor between the edges of all ends of one structure, whose entries are used one by one.
+/// The largest factor between the edges of all ends of one structure, whose entries are used one by
+/// one.
 const SINGLE_STRUCTURE_WIDTH: f64 = 1.3;
 /// Share by which the costs of a level's steps may differ from one program to another.
 const COST_TOLERANCE: f64 = 0.25;
 
-/// The keys of costs, each with a count that is well within its level: the middle of the level by factor, and past all levels the
-/// largest count.
+/// The keys of costs, each with a count that is well within its level: the middle of the level by
+/// factor, and past all levels the largest count.
 pub(super) fn counts_within_levels(
     test: &TestSpec,
     walks: &LevelsSpec,
@@ -55,7 +56,8 @@ fn cost_beyond_key(test: &TestSpec) -> String {
     format!("{}.beyond.cost", test.name)
 }
 
-/// How far all curves go, whether the cost of one still rises there, and whether it is that of another level.
+/// How far all curves go, whether the cost of one still rises there, and whether it is that of
+/// another level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CurveExtent {
     pub max_count: usize,
@@ -63,12 +65,14 @@ pub(super) struct CurveExtent {
     pub reaches_next_level: bool,
 }
 
-/// The key of ends that one walk alone has before one on which walks agree. What comes after them has no number.
+/// The key of ends that one walk alone has before one on which walks agree. What comes after them
+/// has no number.
 pub(super) fn doubt_key(test: &TestSpec) -> String {
     format!("{}.more.size", test.name)
 }
 
-/// A record for each level that has a number: its size, where it ends, and its cost; and of what is behind them.
+/// A record for each level that has a number: its size, where it ends, and its cost; and of what is
+/// behind them.
 pub(super) fn judge_levels(
     test: &'static TestSpec,
     walks: &LevelsSpec,
@@ -154,7 +158,8 @@ impl LevelReport<'_> {
         UarchRecord::new(self.test, doubt_key(self.test), verdict, self.walks.unit)
     }
 
-    /// What a step costs past all levels. Where the first walk has no end at all there is the first level alone.
+    /// What a step costs past all levels. Where the first walk has no end at all there is the first
+    /// level alone.
     fn beyond_record(&self) -> Option<UarchRecord> {
         let LevelReport { test, walks, found, numbered, course } = self;
         match (numbered.len(), walks.cost_definition) {

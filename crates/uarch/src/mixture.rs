@@ -1,11 +1,14 @@
 //! Which classes of instructions slow each other down: a graph of who wants the units of whom.
 //!
-//! Instructions of one class alone come at its rate. Mixed with so many of another class as there is room for, they come at the same
-//! rate where the other wants none of their units. Where it does, each of the others displaces so many of them: one, where it always
-//! takes the place of one; less, where it may go elsewhere while there is something else. As whoever displaces must be seen, the class that is displaced
-//! fills its units, and what no unit executes, as the places that any instruction takes, must not be full: else the pair is hidden.
+//! Instructions of one class alone come at its rate. Mixed with so many of another class as there
+//! is room for, they come at the same rate where the other wants none of their units. Where it
+//! does, each of the others displaces so many of them: one, where it always takes the place of one;
+//! less, where it may go elsewhere while there is something else. As whoever displaces must be
+//! seen, the class that is displaced fills its units, and what no unit executes, as the places that
+//! any instruction takes, must not be full: else the pair is hidden.
 //!
-//! Groups of three classes, of which no part of the graph was made, say whether it holds: each must take as long as the class that is slowed most.
+//! Groups of three classes, of which no part of the graph was made, say whether it holds: each must
+//! take as long as the class that is slowed most.
 
 use super::cost::{CostPoint, MeasureMixtures};
 use super::record::{DisplacedRecord, UarchRecord};
@@ -19,13 +22,14 @@ use cyclescope_measure::result::record::Quantity;
 
 /// Instructions of a class alone.
 const ALONE_COUNT: usize = 48;
-/// Core cycles for which a class fills its units in a mixture, at least and at most; and instructions of it at least.
+/// Core cycles for which a class fills its units in a mixture, at least and at most; and
+/// instructions of it at least.
 const FILL_CYCLES_RANGE: [f64; 2] = [16.0, 64.0];
 const MIN_INSTRUCTIONS: f64 = 4.0;
 /// Share by which two costs may differ that are the same.
 const SAME_SHARE: f64 = 0.03;
-/// Share by which a mixture takes longer that shows something, and by which the others would make it longer at least if each
-/// displaced one.
+/// Share by which a mixture takes longer that shows something, and by which the others would make
+/// it longer at least if each displaced one.
 const VISIBLE_SHARE: f64 = 0.05;
 const ROOM_SHARE: f64 = 0.12;
 /// How many an instruction displaces at least that has no other units.
@@ -40,7 +44,8 @@ const MAX_MEASUREMENTS: usize = 4;
 /// What one class does to another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ClassEffect {
-    /// Each instruction displaces so many. The second number is core cycles of an instruction of either in the units of both.
+    /// Each instruction displaces so many. The second number is core cycles of an instruction of
+    /// either in the units of both.
     Displaces(Interval, f64),
     /// They come beside each other.
     None,
@@ -111,12 +116,14 @@ pub(super) fn run_mixture(
     Ok(records)
 }
 
-/// Core cycles for which a class fills its units, where the slowest one takes so many an instruction.
+/// Core cycles for which a class fills its units, where the slowest one takes so many an
+/// instruction.
 pub(super) fn fill_cycles_for(slowest: f64) -> f64 {
     (MIN_INSTRUCTIONS * slowest).clamp(FILL_CYCLES_RANGE[0], FILL_CYCLES_RANGE[1])
 }
 
-/// Instructions of a class that take so many core cycles each and fill its units for a time, and the places that they leave.
+/// Instructions of a class that take so many core cycles each and fill its units for a time, and
+/// the places that they leave.
 pub(super) fn fill_and_places(whole: f64, each: f64, slot: f64) -> (usize, usize) {
     let number = (whole / each).round().max(1.0);
     (number as usize, ((number * each / slot).floor() - number).max(0.0) as usize)
@@ -144,8 +151,9 @@ fn agreed_cost(costs: &[Option<CostPoint>]) -> Option<Interval> {
 }
 
 impl MixtureGraph<'_> {
-    /// Core cycles of a mixture that takes so many at least, which two orders of it show. What takes longer is measured again: nothing makes
-    /// code faster than it is, and other work makes it slower.
+    /// Core cycles of a mixture that takes so many at least, which two orders of it show. What
+    /// takes longer is measured again: nothing makes code faster than it is, and other work makes
+    /// it slower.
     fn measure_agreed_cost(&mut self, shares: &[ClassCount], least: f64) -> Result<Option<Interval>, RunError> {
         let mut lowest = [None; MixOrder::ALL.len()];
         for time in 1..=MAX_MEASUREMENTS {
@@ -241,7 +249,8 @@ impl MixtureGraph<'_> {
         Ok(triples)
     }
 
-    /// The first class of a group with two others in the places that it leaves, and what this takes by what pairs tell.
+    /// The first class of a group with two others in the places that it leaves, and what this takes
+    /// by what pairs tell.
     fn predict_triple(&self, edges: &[Vec<ClassEffect>], group: [usize; 3]) -> Option<([(usize, usize); 3], f64)> {
         let (number, places) = self.class_fill_and_places(group[0])?;
         let mut shares = [(group[0], number), (group[1], 0), (group[2], 0)];
@@ -268,7 +277,8 @@ impl MixtureGraph<'_> {
         [class, by]: [usize; 2],
         shares: &[(usize, usize)],
     ) -> Option<f64> {
-        // What always takes the place of one wants the same units, and what takes it now and then has units of its own.
+        // What always takes the place of one wants the same units, and what takes it now and then
+        // has units of its own.
         let (units, each, limit) = match edges[class][by] {
             ClassEffect::None => return Some(0.0),
             ClassEffect::Displaces(share, both) if share.value < FULL_DISPLACEMENT => (vec![class, by], both, 1.0),

@@ -3,20 +3,24 @@
 use super::plateau::{CurveLevel, LevelEnd};
 use super::spec::LevelsSpec;
 
-/// The largest factor between the edges of an end, where what is counted fills sets by chance and where not. Where a rise is
-/// slower there is no end: costs that drift are of no structure.
+/// The largest factor between the edges of an end, where what is counted fills sets by chance and
+/// where not. Where a rise is slower there is no end: costs that drift are of no structure.
 const SOFT_MOST: [f64; 2] = [2.5, 1.4];
-/// Share by which two ends may lie apart that are the same, where both are sharp and where one is soft.
+/// Share by which two ends may lie apart that are the same, where both are sharp and where one is
+/// soft.
 const END_TOLERANCE: [f64; 2] = [0.02, 0.06];
 
 /// What a walk found of a level: its name, the level and its end.
 pub(super) type EndedLevel<'a> = (&'a str, &'a CurveLevel, LevelEnd);
 
-/// The end of a level that has a number, in each walk that has it there. Walks agree where the second one is among them.
+/// The end of a level that has a number, in each walk that has it there. Walks agree where the
+/// second one is among them.
 pub(super) type LevelGroup<'a> = Vec<EndedLevel<'a>>;
 
-/// The levels that have a number, and the ends that leave open which number the next end has on which walks agree: those that the first two walks have
-/// before it. Where each has one and they are near, it is one level whose end is not known. Past the last end that is agreed on, there may be one more level.
+/// The levels that have a number, and the ends that leave open which number the next end has on
+/// which walks agree: those that the first two walks have before it. Where each has one and they
+/// are near, it is one level whose end is not known. Past the last end that is agreed on, there may
+/// be one more level.
 pub(super) fn number_levels<'a>(
     walks: &LevelsSpec,
     found: &'a [(&'a str, Vec<CurveLevel>)],
@@ -49,7 +53,8 @@ pub(super) fn number_levels<'a>(
     (numbered, Vec::new())
 }
 
-/// Whether two ends on which walks do not agree may be of one level: no farther apart than the edges of one.
+/// Whether two ends on which walks do not agree may be of one level: no farther apart than the
+/// edges of one.
 fn may_be_one_level(walks: &LevelsSpec, one: LevelEnd, other: LevelEnd) -> bool {
     let most = SOFT_MOST[usize::from(!walks.fills_randomly)];
     one.low.max(other.low) as f64 <= most * one.high.min(other.high) as f64
@@ -66,7 +71,8 @@ fn agreed_end(group: &[EndedLevel], found: &[(&str, Vec<CurveLevel>)]) -> Option
     group.iter().find(|(name, ..)| name == second).map(|(.., end)| *end)
 }
 
-/// The levels behind the last end that has a number, where the second walk has another end there and the first one has none.
+/// The levels behind the last end that has a number, where the second walk has another end there
+/// and the first one has none.
 pub(super) fn find_unshared_levels<'a>(
     numbered: &[LevelGroup],
     found: &'a [(&'a str, Vec<CurveLevel>)],
@@ -77,7 +83,8 @@ pub(super) fn find_unshared_levels<'a>(
     levels.iter().any(|(name, level)| name == second && level.upto.is_some()).then_some(levels)
 }
 
-/// The level of each walk behind the end before it, where the walk has that: of the first level its first one.
+/// The level of each walk behind the end before it, where the walk has that: of the first level its
+/// first one.
 pub(super) fn levels_behind<'a>(
     found: &'a [(&'a str, Vec<CurveLevel>)],
     before: Option<&LevelGroup>,
@@ -95,7 +102,8 @@ pub(super) fn levels_behind<'a>(
     found.iter().filter_map(level).collect()
 }
 
-/// An end of the first walk and those of the others that overlap with it; none are steep enough where it is not.
+/// An end of the first walk and those of the others that overlap with it; none are steep enough
+/// where it is not.
 fn group_ends<'a>(
     walks: &LevelsSpec,
     own: EndedLevel<'a>,

@@ -1,4 +1,5 @@
-//! Whether two chains overlap across a number of instructions, without counters and without memory that misses.
+//! Whether two chains overlap across a number of instructions, without counters and without memory
+//! that misses.
 //!
 //! ```text
 //!     lfence; first chain; n fillers; second chain             both
@@ -6,11 +7,12 @@
 //!     lfence; first chain; n fillers; lfence; second chain     fenced
 //! ```
 //!
-//! The chains are of slow instructions that wait for each other. While the core can hold all that is between the chains it
-//! executes both at once, and `both` takes as long as `alone`; past that the second chain begins late, at worst when the
-//! first one has ended, as `fenced` shows. The overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once,
-//! 0 where one runs after the other. All three run in the same rounds, so that frequency and disturbances cancel, and it has
-//! no unit.
+//! The chains are of slow instructions that wait for each other. While the core can hold all that
+//! is between the chains it executes both at once, and `both` takes as long as `alone`; past that
+//! the second chain begins late, at worst when the first one has ended, as `fenced` shows. The
+//! overlap is (fenced − both) / (fenced − alone): 1 where the chains run at once, 0 where one runs
+//! after the other. All three run in the same rounds, so that frequency and disturbances cancel,
+//! and it has no unit.
 
 use super::conditions::RunConditions;
 use super::spec::{CHAIN_LINKS, FillerSpec, FirstChain, SECOND_CHAIN_LINK, assemble};
@@ -29,8 +31,9 @@ use cyclescope_measure::sibling::{Retries, SiblingPolicy};
 const ITERATIONS: u64 = 8;
 /// Programs a count.
 const PROGRAMS_PER_COUNT: usize = 3;
-/// More layouts follow beside a busy sibling, this often in a test: some seconds. A sibling on a Zen 4 of which another tenant had the
-/// other thread was busy for 3 ms to 4.5 s at a time. One that is busy nearly always has no quieter time.
+/// More layouts follow beside a busy sibling, this often in a test: some seconds. A sibling on a
+/// Zen 4 of which another tenant had the other thread was busy for 3 ms to 4.5 s at a time. One
+/// that is busy nearly always has no quieter time.
 pub(super) const OVERLAP_SIBLING_POLICY: SiblingPolicy =
     SiblingPolicy { least_share: 0.0, retries: 100, resting_share: 0.9, ..SiblingPolicy::USUAL };
 
@@ -41,7 +44,8 @@ pub(super) struct OverlapProbe {
     pub first_chain: FirstChain,
     /// What fills.
     pub filler: &'static FillerSpec,
-    /// No-operations before the first chain: by them its links move against the groups in which a core takes instructions.
+    /// No-operations before the first chain: by them its links move against the groups in which a
+    /// core takes instructions.
     pub lead_nops: usize,
     /// Further fillers before those that are counted, and their number.
     pub occupied: Option<(&'static FillerSpec, usize)>,
@@ -74,8 +78,8 @@ pub(super) struct MeasuredCore<'a> {
     pub random: Random,
     /// Whether it has vector registers of 512 bits, and so 32 of them.
     pub zmm: bool,
-    /// How often more layouts may follow where some ran while something else used the core: two threads may have a half of each
-    /// structure.
+    /// How often more layouts may follow where some ran while something else used the core: two
+    /// threads may have a half of each structure.
     pub retries: Retries,
     /// What other work did meanwhile.
     pub conditions: &'a mut RunConditions,
@@ -149,9 +153,10 @@ fn build_programs(plan: &Plan, probe: &OverlapProbe, n: usize, zmm: bool) -> [Pr
     })
 }
 
-/// A value in each MMX register, and in each mask and vector register that the world does not load. Registers that hold nothing take no
-/// room that results could have, and whether they hold something would depend on what ran before: 12 spare vector registers more and
-/// 6 mask registers on Zen 4 where the kernel had not loaded the state of the process again.
+/// A value in each MMX register, and in each mask and vector register that the world does not load.
+/// Registers that hold nothing take no room that results could have, and whether they hold
+/// something would depend on what ran before: 12 spare vector registers more and 6 mask registers
+/// on Zen 4 where the kernel had not loaded the state of the process again.
 fn fill_registers(zmm: bool) -> Vec<u8> {
     let mut text: Vec<String> = (0..8).map(|number| format!("movq mm{number}, rax")).collect();
     text.push("emms".into());

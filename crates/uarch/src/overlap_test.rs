@@ -33,8 +33,8 @@ pub(super) struct OverlapTester<'a> {
 /// Where the structures of tests end.
 pub(super) type StructureEnds = BTreeMap<&'static str, StructureEnd>;
 
-/// Takes where the structure of a test ends: where its fillers agree and the verdict is that this is a size, and else somewhere past
-/// the first of their knees.
+/// Takes where the structure of a test ends: where its fillers agree and the verdict is that this
+/// is a size, and else somewhere past the first of their knees.
 pub(super) fn record_structure_end(
     knees: &mut StructureEnds,
     test: &'static TestSpec,
@@ -65,7 +65,8 @@ impl<'a> OverlapTester<'a> {
         OverlapTester { core, knees }
     }
 
-    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that they take come first.
+    /// Measures a test with those of its fillers that the CPU can run. Tests of structures that
+    /// they take come first.
     pub(super) fn run(
         &mut self,
         test: &'static TestSpec,
@@ -121,7 +122,8 @@ impl<'a> OverlapTester<'a> {
         Ok(*last)
     }
 
-    /// Searches with each of the test's leads; the latest knee is the one at which the core holds most.
+    /// Searches with each of the test's leads; the latest knee is the one at which the core holds
+    /// most.
     fn search_leads(
         &mut self,
         window: &OverlapSpec,

@@ -1,7 +1,8 @@
 //! What a thread of the same core leaves of a structure, and whether it has to fill it for that.
 //!
-//! A structure of which a part is gone as soon as the other thread executes anything at all is divided between the two. One that is as
-//! large as ever beside PAUSE and smaller beside work that fills it goes to whoever takes it.
+//! A structure of which a part is gone as soon as the other thread executes anything at all is
+//! divided between the two. One that is as large as ever beside PAUSE and smaller beside work that
+//! fills it goes to whoever takes it.
 
 use super::cost::BackgroundCpus;
 use super::overlap::MeasureOverlaps;
@@ -31,8 +32,8 @@ pub(super) struct AloneBaseline<'a> {
     pub size_of: &'a dyn Fn(&str) -> Option<Interval>,
 }
 
-/// What tells that a CPU shares this core, by what became of each kind of work; or the verdict on what it leaves where it does not, or
-/// where that is not known.
+/// What tells that a CPU shares this core, by what became of each kind of work; or the verdict on
+/// what it leaves where it does not, or where that is not known.
 pub(super) fn judge_shared_core(
     sharing: &SharingSpec,
     verdicts: &[TestVerdict],

@@ -1,15 +1,17 @@
-//! Levels of a rising curve: stretches of counts over which a step costs the same, and the counts at which they end.
+//! Levels of a rising curve: stretches of counts over which a step costs the same, and the counts
+//! at which they end.
 //!
-//! Points are replaced by medians of three, against bursts, and these by the highest curve that never falls and is nowhere above them. A level is a
-//! stretch whose cost stays within a tolerance over a factor of counts. Stretches that differ by less than a step's least rise
-//! are one level: a slow rise within a cache, as where translations begin to miss, is no new one.
+//! Points are replaced by medians of three, against bursts, and these by the highest curve that
+//! never falls and is nowhere above them. A level is a stretch whose cost stays within a tolerance
+//! over a factor of counts. Stretches that differ by less than a step's least rise are one level: a
+//! slow rise within a cache, as where translations begin to miss, is no new one.
 
 use super::cost::CostPoint;
 use cyclescope_core::statistics::median;
 use serde::Serialize;
 
-/// Within what share of its first cost a stretch stays at most, and which part of the least rise from a level to the next this may
-/// be: where it were all of it, both levels would be one stretch.
+/// Within what share of its first cost a stretch stays at most, and which part of the least rise
+/// from a level to the next this may be: where it were all of it, both levels would be one stretch.
 const TOLERANCE: f64 = 0.12;
 const RATIO_PART: f64 = 0.5;
 /// Part of the least rise within which it stays too.
@@ -17,22 +19,24 @@ const RISE_PART: f64 = 0.25;
 /// The least factor of counts that a stretch spans, and its least number of points.
 const MIN_SPAN: f64 = 1.4;
 const MIN_POINTS: usize = 3;
-/// A level's end is sharp where half of the rise to the next one is within this factor of its begin.
+/// A level's end is sharp where half of the rise to the next one is within this factor of its
+/// begin.
 const SHARP_FACTOR: f64 = 1.2;
-/// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from the first line on that has no
-/// room, and as much as the next level where no set has.
+/// Shares of the rise at the edges of a sharp end. A cache whose sets fill evenly costs more from
+/// the first line on that has no room, and as much as the next level where no set has.
 const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
-/// The same of a soft one. A cache whose sets fill by chance, as by physical pages, has no room for about half of the steps when
-/// there are as many lines as in all of its sets: for 0.50 to 0.57, by the Poisson distribution, in sets of four ways and more.
+/// The same of a soft one. A cache whose sets fill by chance, as by physical pages, has no room for
+/// about half of the steps when there are as many lines as in all of its sets: for 0.50 to 0.57, by
+/// the Poisson distribution, in sets of four ways and more.
 const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
 
 /// A cost that is higher by so many median distances is no longer the level's.
 const NOISE_DISTANCES: f64 = 5.0;
-/// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and the end is as soft as the
-/// points tell.
+/// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and
+/// the end is as soft as the points tell.
 const NOISE_MOST: f64 = 0.15;
-/// The largest factor from the begin of a soft rise to the first of these edges where sets fill by chance: 2.4 in sets of eight
-/// ways, 1.6 in sets of sixteen.
+/// The largest factor from the begin of a soft rise to the first of these edges where sets fill by
+/// chance: 2.4 in sets of eight ways, 1.6 in sets of sixteen.
 const SOFT_BEGIN: f64 = 2.6;
 
 /// By what factor of counts noise may hide the begin of a sharp rise.
@@ -56,8 +60,8 @@ pub(super) struct LevelEnd {
 pub(super) struct CurveLevel {
     /// Where it ends; `None` of the last one.
     pub upto: Option<LevelEnd>,
-    /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median of its points, and those of
-    /// their quartiles.
+    /// Core cycles of a step in its first stretch, before anything else makes it dearer: the median
+    /// of its points, and those of their quartiles.
     pub cost: f64,
     /// See `cost`.
     pub low: f64,
@@ -81,8 +85,8 @@ pub(super) struct LevelCriteria {
     pub min_rise: f64,
     /// The least ratio of the next level's cost to that at which the one before ends.
     pub min_ratio: f64,
-    /// Whether what is counted fills sets by chance. Where that is not known the soft end of a level begins where its cost
-    /// begins to rise.
+    /// Whether what is counted fills sets by chance. Where that is not known the soft end of a
+    /// level begins where its cost begins to rise.
     pub fills_randomly: bool,
 }
 
@@ -100,7 +104,8 @@ pub(super) fn find_levels(points: &[CostPoint], rises: LevelCriteria) -> Vec<Cur
     for (from, to) in find_stretches(points, &costs, rises) {
         let level = summarize_level(&points[from..=to], from);
         match levels.last_mut() {
-            // A slow rise is no new level, however far it goes: what it has made dearer by now is what a new one has to be above.
+            // A slow rise is no new level, however far it goes: what it has made dearer by now is
+            // what a new one has to be above.
             Some(last) if level.cost < min_next_cost(last, rises) => {
                 *last = CurveLevel { foot: level.foot, noise: level.noise, ..*last };
             }
@@ -127,7 +132,8 @@ pub(super) fn still_rises(points: &[CostPoint], rises: LevelCriteria) -> bool {
     last > level.foot * (1.0 + 2.0 * rises.tolerance()) && last - level.foot > 2.0 * RISE_PART * rises.min_rise
 }
 
-/// Whether the largest count costs as much as another level would, of which there is no stretch yet.
+/// Whether the largest count costs as much as another level would, of which there is no stretch
+/// yet.
 pub(super) fn reaches_next_level(points: &[CostPoint], rises: LevelCriteria) -> bool {
     let last = fit_rising_curve(points).last().copied().unwrap_or_default();
     let Some(level) = find_levels(points, rises).last().copied() else { return true };
@@ -163,8 +169,8 @@ pub(super) fn counts_to_refine(points: &[CostPoint], rises: LevelCriteria) -> Ve
     wanted
 }
 
-/// Factor of neighbouring counts that are close enough anywhere in a rise; share by which they may differ at the edges of a
-/// level's end, and that share as a part of the end's width.
+/// Factor of neighbouring counts that are close enough anywhere in a rise; share by which they may
+/// differ at the edges of a level's end, and that share as a part of the end's width.
 const COARSE: f64 = 1.12;
 const FINE: f64 = 0.006;
 const WIDTH_PART: f64 = 0.2;
@@ -247,8 +253,8 @@ impl EndMarks {
         EndMarks { first: place(first * whole), sharp: [beyond(first), beyond(half)], soft: SOFT_EDGES.map(beyond) }
     }
 
-    /// The factor from the first count above the level's cost to the half of the rise: the least that the sharp edges may be
-    /// apart.
+    /// The factor from the first count above the level's cost to the half of the rise: the least
+    /// that the sharp edges may be apart.
     fn rise_width(&self, points: &[CostPoint]) -> f64 {
         let [begin, half] = self.sharp;
         let above = (begin + 1).min(points.len() - 1);
@@ -273,7 +279,8 @@ impl EndMarks {
             return LevelEnd { low, value, high, sharp: true };
         }
         let [fit, last] = self.soft;
-        // A slower rise than chance makes is one of two levels at least, of which one is too short to be seen.
+        // A slower rise than chance makes is one of two levels at least, of which one is too short
+        // to be seen.
         let fits = by_chance && n(fit) as f64 <= SOFT_BEGIN * value as f64;
         // Counts are farther apart here.
         let [low, high] = [if fits { fit } else { begin }, (last + 1).min(points.len() - 1)].map(n);
@@ -315,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_slow_rise_is_no_level_and_a_soft_end_has_two_edges() {
-        // As where translations begin to miss within a cache, and where a cache's sets fill unevenly.
+        // As where translations begin to miss within a cache, and where a cache's sets fill
+        // unevenly.
         let cost = |n: f64| match n {
             ..=5e5 => 16.0,
             ..=1e6 => 16.0 + 4.0 * (n - 5e5) / 5e5,

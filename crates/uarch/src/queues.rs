@@ -1,9 +1,13 @@
 //! Which classes of instructions wait in the same queue.
 //!
-//! So many of one class wait, and then those of another class come until one finds no room. Where the classes share a queue, so many fewer of the
-//! other class wait; where each has its own, as many as alone. Where there are several queues, of which some are shared, it is a part of them, or more than
-//! that, if instructions go to queues in turn and the first one that is full stops all. Where something else lets fewer of a class wait than its queues have
-//! room for, as many as alone wait beside others too: then the other direction alone shows it. The control is of instructions of the first class that do not wait: they take registers and entries of the reorder buffer as well, and no room in a queue.
+//! So many of one class wait, and then those of another class come until one finds no room. Where
+//! the classes share a queue, so many fewer of the other class wait; where each has its own, as
+//! many as alone. Where there are several queues, of which some are shared, it is a part of them,
+//! or more than that, if instructions go to queues in turn and the first one that is full stops
+//! all. Where something else lets fewer of a class wait than its queues have room for, as many as
+//! alone wait beside others too: then the other direction alone shows it. The control is of
+//! instructions of the first class that do not wait: they take registers and entries of the reorder
+//! buffer as well, and no room in a queue.
 
 use super::conditions::RETRY_ONCE;
 use super::knee::KneeEdges;
@@ -17,13 +21,15 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::Interval;
 use cyclescope_core::unit::Unit;
 
-/// The part of the smaller of two structures that the first class takes, and the least and the largest number.
+/// The part of the smaller of two structures that the first class takes, and the least and the
+/// largest number.
 const OCCUPIED_DIVISOR: usize = 2;
 const MIN_OCCUPIED: usize = 6;
 const MAX_OCCUPIED: usize = 32;
 /// Fillers past a structure's end up to which a knee is looked for.
 const SEARCH_MARGIN: usize = 40;
-/// Part of those that wait by which others that do not may move a knee at most; and part of them that is none where it can't be told from it.
+/// Part of those that wait by which others that do not may move a knee at most; and part of them
+/// that is none where it can't be told from it.
 const CONTROL_SHARE: f64 = 0.2;
 const SMALL_SHARE: f64 = 0.2;
 /// Share by which two programs may differ that agree.
@@ -105,7 +111,8 @@ fn measure_pair(
     Ok(judge_pair(by, number, alone, beside, knee(by.ready, number)?))
 }
 
-/// Judges the knee of a class alone, those beside so many others that wait, and the one beside others that do not.
+/// Judges the knee of a class alone, those beside so many others that wait, and the one beside
+/// others that do not.
 fn judge_pair(
     by: &QueueClass,
     number: usize,
@@ -119,7 +126,8 @@ fn judge_pair(
     let less = |knee: KneeEdges| alone.high as f64 - knee.high as f64;
     let links = [one, other, alone].map(|knee| knee.link_slack()).into_iter().max().unwrap_or_default();
     let [one, other, ready] = [one, other, ready].map(less);
-    // Where instructions that do not wait come before, others fall into other groups, and so into other queues: what is alike is between the two.
+    // Where instructions that do not wait come before, others fall into other groups, and so into
+    // other queues: what is alike is between the two.
     let apart = SAME_ENTRIES + links as f64 + ready.abs() / 2.0;
     let [shown, shown_too] = [one, other].map(|fewer| fewer - ready / 2.0);
     let number = number as f64;
@@ -172,7 +180,8 @@ mod tests {
         found.expect("there is a test of queues")
     }
 
-    /// The verdict on 60 entries beside 24 others: how many fewer beside each kind that waits, and beside those that do not.
+    /// The verdict on 60 entries beside 24 others: how many fewer beside each kind that waits, and
+    /// beside those that do not.
     fn fewer([one, other, ready]: [i64; 3]) -> (VerdictKind, Option<f64>) {
         let knee = |fewer: i64| Some(KneeEdges { low: (60 - fewer) as usize, high: (60 - fewer) as usize });
         let verdict = judge_pair(by(), 24, knee(0), [knee(one), knee(other)], knee(ready));
@@ -248,8 +257,9 @@ mod tests {
     fn a_part_of_the_smaller_one_is_taken() {
         assert_eq!([waiting_count(96, 48), waiting_count(12, 96), waiting_count(200, 160)], [24, 6, MAX_OCCUPIED]);
     }
-    /// A core on which so many of each class can wait, behind how many entries those of the other class take that are there: the first ones
-    /// of it that wait, the others, and those that do not wait.
+    /// A core on which so many of each class can wait, behind how many entries those of the other
+    /// class take that are there: the first ones of it that wait, the others, and those that do not
+    /// wait.
     struct Shared {
         room: f64,
         taken: [f64; 3],

@@ -1,9 +1,10 @@
-//! How many of something a core does in each core cycle, by what a step costs where none waits for another; or that cost
-//! itself, where each waits for the one before.
+//! How many of something a core does in each core cycle, by what a step costs where none waits for
+//! another; or that cost itself, where each waits for the one before.
 //!
-//! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow one down (other work, the place
-//! of its code, ports that it uses beside), and nothing makes one faster than the core. Where one is faster than all others there is
-//! no number, but of instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
+//! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow
+//! one down (other work, the place of its code, ports that it uses beside), and nothing makes one
+//! faster than the core. Where one is faster than all others there is no number, but of
+//! instructions that some cores pack. A cost is the smaller of theirs, for the same reason.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{RateRecord, UarchRecord};
@@ -16,7 +17,8 @@ use cyclescope_measure::result::record::Quantity;
 use iced_x86::CpuidFeature;
 use std::fmt::Display;
 
-/// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the test's share of them is less.
+/// Things a cycle, or core cycles, by which two numbers may differ that are the same, where the
+/// test's share of them is less.
 const MIN_TOLERANCE: f64 = 0.05;
 
 /// The share by which programs may differ from which on a test is of memory that others use too.
@@ -24,13 +26,15 @@ const SHARED_TOLERANCE: f64 = 0.1;
 /// The largest width, as a share, of what two programs show that agree within their layouts alone.
 const WIDE_MOST: f64 = 0.3;
 
-/// The least share of the largest of what depends on the place of the code that the smallest may be: where it is less, other work may have slowed it down.
+/// The least share of the largest of what depends on the place of the code that the smallest may
+/// be: where it is less, other work may have slowed it down.
 const VARIES_MOST: f64 = 0.5;
 
 /// What a program came to: its name and its rate, or its cost.
 type MeasuredRate<N = String> = (N, Interval);
 
-/// Measures each row's programs that are for a CPU with these features, in no more memory than that, and judges.
+/// Measures each row's programs that are for a CPU with these features, in no more memory than
+/// that, and judges.
 pub(super) fn run_rates(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -91,8 +95,8 @@ fn rate_or_cost(point: &CostPoint, each: f64, unit: Unit) -> Interval {
     Interval { value, low, high }
 }
 
-/// What the fastest two programs come to that agree, of those that are sorted by it, of so many that were to be measured; or, where that `varies`, what all
-/// of them and their layouts do.
+/// What the fastest two programs come to that agree, of those that are sorted by it, of so many
+/// that were to be measured; or, where that `varies`, what all of them and their layouts do.
 fn judge_rates<N: Display>(done: &[MeasuredRate<N>], programs: usize, rates: &RatesSpec, varies: bool) -> TestVerdict {
     let agree = |pair: &&[MeasuredRate<N>]| {
         let [faster, slower] = [pair[0].1, pair[1].1];
@@ -168,7 +172,8 @@ mod tests {
         experiment: Experiment::Rates(PLANTED_RATES),
     };
 
-    /// A core on which a step of each program costs this much; nothing is measured where that is no number.
+    /// A core on which a step of each program costs this much; nothing is measured where that is no
+    /// number.
     struct Core(&'static [(&'static str, f64)]);
 
     impl MeasureCosts for Core {
@@ -296,7 +301,8 @@ mod tests {
         }
     }
 
-    /// No program has an instruction that a CPU may not have, beside those that it says that it needs.
+    /// No program has an instruction that a CPU may not have, beside those that it says that it
+    /// needs.
     #[test]
     fn every_program_runs_where_it_is_said_to() {
         use CpuidFeature as F;

@@ -38,8 +38,8 @@ pub(super) struct UarchRecord {
     pub why: String,
     /// What CPUID says.
     pub cpuid: Option<u64>,
-    /// What CPUID or the kernel says that is no such number, what share it is of the most of another test, or how often it was another
-    /// number.
+    /// What CPUID or the kernel says that is no such number, what share it is of the most of
+    /// another test, or how often it was another number.
     pub told: Option<String>,
     /// What each filler showed.
     pub fillers: Vec<FillerRecord>,
@@ -98,7 +98,8 @@ pub(super) struct WalkRecord {
 pub(super) struct RateRecord {
     /// Its name.
     pub name: String,
-    /// What it was made for: bytes of a load, of an instruction, of memory, or steps of an iteration.
+    /// What it was made for: bytes of a load, of an instruction, of memory, or steps of an
+    /// iteration.
     pub n: usize,
     /// Its rate.
     pub rate: Quantity,
@@ -127,7 +128,8 @@ pub(super) struct PairRecord {
 pub(super) struct DisplacedRecord {
     /// The other class.
     pub by: &'static str,
-    /// `found` where it displaces some; `none`; `limited` where there is no room to see it; or `unclear`.
+    /// `found` where it displaces some; `none`; `limited` where there is no room to see it; or
+    /// `unclear`.
     pub verdict: VerdictKind,
     /// How many each instruction of it displaces.
     pub share: Quantity,

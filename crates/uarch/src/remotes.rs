@@ -1,4 +1,5 @@
-//! CPUs that exchange messages, each with an executor of its own, through a line that all of them have in common.
+//! CPUs that exchange messages, each with an executor of its own, through a line that all of them
+//! have in common.
 
 use super::exchange::{ExchangeMessages, ExchangeRequest, ExchangeTicks};
 use super::spec::assemble;
@@ -18,7 +19,8 @@ use std::time::Duration;
 /// Time for a batch, and for another run to leave the CPU.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(600);
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Copies of an exchange in an iteration, and iterations of the shorter call; the longer one has twice as many.
+/// Copies of an exchange in an iteration, and iterations of the shorter call; the longer one has
+/// twice as many.
 const COPIES: usize = 4;
 const ITERATIONS: u64 = 4;
 /// Batches, and rounds of each.
@@ -31,7 +33,8 @@ const CONTROL_ROUNDS: u32 = 3;
 const ANSWER_COPIES: usize = 8;
 const ANSWER_ITERATIONS: u64 = 10_000;
 const ANSWER_ROUNDS: u32 = 12;
-/// How far from the line the one is in which a control answers: in another page and another pair of lines.
+/// How far from the line the one is in which a control answers: in another page and another pair of
+/// lines.
 const CONTROL_OFFSET: i32 = 4096 + 512;
 /// Bytes from one line to the next, in pairs of their own, and pages that all have in common.
 const LINE_STRIDE: i32 = 3 * 128;
@@ -138,7 +141,8 @@ fn build_loop(clock: &Clock, before: &str, text: &str, copies: usize) -> Program
     ProgramRecipe { init: &init, ..ProgramRecipe::with_loop(clock, &snippet, copies) }.build()
 }
 
-/// A batch that runs a program in these layouts and rounds of calls. R14 points this far into the common pages.
+/// A batch that runs a program in these layouts and rounds of calls. R14 points this far into the
+/// common pages.
 fn build_batch(
     program: Program,
     number: u64,

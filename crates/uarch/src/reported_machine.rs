@@ -29,7 +29,8 @@ pub(super) struct ReportedMachine {
     /// The nearest other CPUs: what the kernel takes for siblings first.
     #[serde(default)]
     pub others: Vec<u32>,
-    /// All CPUs that this process may use, the measured one first, and where the kernel says that they are.
+    /// All CPUs that this process may use, the measured one first, and where the kernel says that
+    /// they are.
     #[serde(default)]
     pub places: Vec<CpuLocation>,
     /// How the kernel gives transparent huge pages.

@@ -1,4 +1,5 @@
-//! What a result file has of a study that was interrupted: tests with all of their lines, and the knees in them.
+//! What a result file has of a study that was interrupted: tests with all of their lines, and the
+//! knees in them.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::spec::TestSpec;

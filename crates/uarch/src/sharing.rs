@@ -1,7 +1,7 @@
 //! How much longer work takes while another CPU does something beside it: what two CPUs share.
 //!
-//! The control is another CPU that is busy too but wants nothing of what is shared, as in a loop of PAUSE. Work that takes no longer
-//! than beside that shares nothing that bounds it.
+//! The control is another CPU that is busy too but wants nothing of what is shared, as in a loop of
+//! PAUSE. Work that takes no longer than beside that shares nothing that bounds it.
 
 use super::conditions::RETRY_ONCE;
 use super::cost::{BackgroundCpus, MeasureCosts, measure_median_costs};
@@ -19,8 +19,8 @@ const MIN_SLOWDOWN: f64 = 1.1;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY_SHARE: f64 = 0.9;
 
-/// Measures each kind of work beside another of these CPUs, the one that slows the first kind most, and what that CPU leaves of each
-/// structure.
+/// Measures each kind of work beside another of these CPUs, the one that slows the first kind most,
+/// and what that CPU leaves of each structure.
 pub(super) fn run_sharing(
     core: &mut (impl MeasureCosts + MeasureOverlaps),
     others: &mut dyn BackgroundCpus,
@@ -99,7 +99,8 @@ fn sharing_records(
     worked.chain(left).collect()
 }
 
-/// How much longer each program of some work takes beside the same work; nothing where it was disturbed, or the other CPU was.
+/// How much longer each program of some work takes beside the same work; nothing where it was
+/// disturbed, or the other CPU was.
 type SlowdownRatios = Vec<Option<(&'static str, Interval)>>;
 
 fn measure_ratios(
@@ -196,7 +197,8 @@ mod tests {
     /// What runs on another CPU, and which one that is.
     type Running = Rc<Cell<Option<(u32, &'static str)>>>;
 
-    /// A core whose work takes longer beside anything but what is idle on CPU 5, and that gives parts of its window away.
+    /// A core whose work takes longer beside anything but what is idle on CPU 5, and that gives
+    /// parts of its window away.
     struct Core {
         running: Running,
         slower: f64,
@@ -278,7 +280,8 @@ mod tests {
         records_of("resource_sharing", cpus, Slow { slower, both: false, noise: NOISE }, busy, true)
     }
 
-    /// How much longer work takes beside other work, whether more of it does, and how far layouts differ.
+    /// How much longer work takes beside other work, whether more of it does, and how far layouts
+    /// differ.
     struct Slow {
         slower: f64,
         both: bool,

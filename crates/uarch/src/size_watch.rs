@@ -1,10 +1,12 @@
 //! Sizes that are looked at again while other tests run.
 //!
-//! What another thread of the core holds of a structure is not spare, and a thread that waits may hold some: of a Zen 4 whose other
-//! thread belongs to another tenant 46 and 40 mask registers were spare in turn, each for some seconds, and once 168 integer
-//! registers instead of 188, while nothing else showed that it ran. A test takes less time than that. So the records of sizes wait
-//! until all tests are done; between tests the overlap at a size's edges is measured again, and where it has moved its end is
-//! searched for. All the ends that were met are the interval, and the most is the value: what others hold is never more.
+//! What another thread of the core holds of a structure is not spare, and a thread that waits may
+//! hold some: of a Zen 4 whose other thread belongs to another tenant 46 and 40 mask registers were
+//! spare in turn, each for some seconds, and once 168 integer registers instead of 188, while
+//! nothing else showed that it ran. A test takes less time than that. So the records of sizes wait
+//! until all tests are done; between tests the overlap at a size's edges is measured again, and
+//! where it has moved its end is searched for. All the ends that were met are the interval, and the
+//! most is the value: what others hold is never more.
 
 use super::conditions::BusyShare;
 use super::knee::KneeEdges;
@@ -78,7 +80,8 @@ impl WatchedSize {
         Ok(search_knee(most, |counts| core.measure_overlaps(&probe, counts))?.knee.ok())
     }
 
-    /// Takes what a look met. A curve without an end tells nothing, nor does one beside a busy sibling.
+    /// Takes what a look met. A curve without an end tells nothing, nor does one beside a busy
+    /// sibling.
     pub(super) fn record_recheck(&mut self, knee: Option<KneeEdges>, busy: BusyShare) {
         let Some(knee) = knee.filter(|_| !busy.is_significant()) else { return };
         self.recheck_count += 1;

@@ -1,4 +1,5 @@
-//! The study: each test's fillers, its witnesses, and its verdict beside those of the structures that its fillers take too.
+//! The study: each test's fillers, its witnesses, and its verdict beside those of the structures
+//! that its fillers take too.
 
 use super::agner_scripts::AGNER;
 use super::conditions::{KernelCounts, RunConditions, retry_if_shared};
@@ -124,7 +125,8 @@ impl UarchStudy {
         }
     }
 
-    /// The tests that were asked for and those of structures that their fillers take, in the order of the list.
+    /// The tests that were asked for and those of structures that their fillers take, in the order
+    /// of the list.
     fn tests_to_run(&self) -> Vec<&'static TestSpec> {
         let mut names: Vec<&str> = self.selected_tests.iter().map(|test| test.name).collect();
         for test in TESTS.iter().rev() {
@@ -153,8 +155,8 @@ impl UarchStudy {
         answers.ask_machine(|| KernelCounts::read_now(self.surroundings.cpu))
     }
 
-    /// What the programs of a test are drawn from, and the order of its counts: the test's own, so that a study that is gone on
-    /// with measures the same programs.
+    /// What the programs of a test are drawn from, and the order of its counts: the test's own, so
+    /// that a study that is gone on with measures the same programs.
     fn random_of_test(&self, test: &TestSpec) -> [Random; 2] {
         let seed = test.name.bytes().fold(self.plan.seed, |seed, byte| mix_seeds(seed, u64::from(byte)));
         [seed, seed ^ ORDER_SEED_MASK].map(Random::new)
@@ -179,7 +181,8 @@ impl UarchStudy {
     }
 }
 
-/// How often more layouts of a test follow because something else used the core: work on another CPU is part of some.
+/// How often more layouts of a test follow because something else used the core: work on another
+/// CPU is part of some.
 fn sibling_retries(test: &TestSpec) -> Retries {
     if matches!(test.experiment, Experiment::Sharing(_)) {
         Retries::NONE

@@ -32,7 +32,8 @@ impl CpuResources<'_> {
     }
 }
 
-/// Measures a test, its counts in an order of chance. What is told by other tests alone has no records of its own.
+/// Measures a test, its counts in an order of chance. What is told by other tests alone has no
+/// records of its own.
 pub(super) fn run_test(
     core: &mut (impl MeasureOverlaps + MeasureCosts + MeasureMixtures),
     knees: &mut StructureEnds,

@@ -1,9 +1,10 @@
 //! What knees prove: a size, or what limits it, or why there is none.
 //!
-//! A knee is a size only where two unlike fillers agree and neither stops where another structure ends of which it takes
-//! entries too; where fillers of another kind that were there before take their part of it; where another first chain
-//! shows the same; and where no-operations still overlap past it. Where another structure ends has to be known for that: what may
-//! end where one does of which no test found the size is no number.
+//! A knee is a size only where two unlike fillers agree and neither stops where another structure
+//! ends of which it takes entries too; where fillers of another kind that were there before take
+//! their part of it; where another first chain shows the same; and where no-operations still
+//! overlap past it. Where another structure ends has to be known for that: what may end where one
+//! does of which no test found the size is no number.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::spec::{FillerSpec, OverlapSpec, TestSpec};
@@ -140,7 +141,8 @@ pub(super) struct ClassifiedFillers {
     pub own: Vec<FillerKnee>,
     /// The others, and the name of the test whose structure stops each.
     limited: Vec<(FillerKnee, &'static str)>,
-    /// Those that go on past the end of a structure of which each was to take an entry, in the same way.
+    /// Those that go on past the end of a structure of which each was to take an entry, in the same
+    /// way.
     past: Vec<(FillerKnee, &'static str)>,
     /// Those that end where another structure may: no test found its size.
     doubted: Vec<(FillerKnee, &'static str)>,
@@ -173,12 +175,14 @@ pub(super) fn classify_fillers(
     limits
 }
 
-/// The knees that agree around the one that most agree with. Those of fillers alone that may be packed tell no entries.
+/// The knees that agree around the one that most agree with. Those of fillers alone that may be
+/// packed tell no entries.
 pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
     let around = |middle: &FillerKnee| {
         own.iter().filter(|named| is_same_knee(named.knee, middle.knee)).copied().collect::<Vec<_>>()
     };
-    // Of groups of one size the smallest count: other structures can only make a knee later by being used less.
+    // Of groups of one size the smallest count: other structures can only make a knee later by
+    // being used less.
     own.iter()
         .map(around)
         .filter(|group| group.iter().any(|named| !named.may_pack))
@@ -186,7 +190,8 @@ pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
         .unwrap_or_default()
 }
 
-/// Whether a filler's knee is that of another one, or where so many of it end of which an entry holds several.
+/// Whether a filler's knee is that of another one, or where so many of it end of which an entry
+/// holds several.
 fn is_packed_multiple(named: &FillerKnee, one: &FillerKnee) -> bool {
     let entries = one.knee.high;
     let number = (named.knee.high as f64 / entries as f64).round().max(1.0) as usize;
@@ -316,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_knee_at_that_of_another_structure_is_the_other_ones() {
-        // Loads to integer registers end where these do, and a load to a vector register alone proves nothing.
+        // Loads to integer registers end where these do, and a load to a vector register alone
+        // proves nothing.
         let found = judged("loads_in_flight", &[Ok(249), Ok(400), Ok(251)], &[]);
         assert_eq!((found.kind, found.size), (VerdictKind::Unclear, None));
         let found = judged("loads_in_flight", &[Ok(249), Ok(498), Ok(251)], &[]);
@@ -356,7 +362,8 @@ mod tests {
         let judged = |knee: usize, rob: StructureEnd| {
             judge_structure(branches, window, &filled(branches, &[Ok(knee), Ok(knee)]), &[], &|_| Some(rob))
         };
-        // The reorder buffer of a Zen 4, where two fillers ended at 307 and 345: it has 320 entries.
+        // The reorder buffer of a Zen 4, where two fillers ended at 307 and 345: it has 320
+        // entries.
         let found = judged(314, StructureEnd::AtLeast(307));
         assert_eq!((found.kind, found.size, found.limited_by), (VerdictKind::Unclear, None, None));
         assert!(found.why.contains("rob may end there"), "{}", found.why);
@@ -367,7 +374,8 @@ mod tests {
 
     #[test]
     fn a_filler_that_ends_before_another_one_is_stopped_tells_no_size() {
-        // Loads on a Zen 4 with 249 integer registers: comparisons with memory end at a half of the flags.
+        // Loads on a Zen 4 with 249 integer registers: comparisons with memory end at a half of the
+        // flags.
         let loads = |knees: [usize; 3]| judged("loads_in_flight", &knees.map(Ok), &[]);
         let found = loads([249, 498, 117]);
         assert_eq!((found.kind, found.limited_by, found.size), (VerdictKind::Limited, Some("rob"), None));

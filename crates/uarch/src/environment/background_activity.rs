@@ -29,7 +29,8 @@ pub(crate) struct BackgroundActivity<'a> {
 /// A share of so many, with the 95 % interval that chance alone gives it.
 fn share_verdict(share: f64, number: usize, why: String) -> TestVerdict {
     let error = STANDARD_ERRORS * (share * (1.0 - share) / number as f64).sqrt();
-    // Of a share of which no case was seen among n, the upper end of the interval is 3/n (95 %, by the Poisson distribution).
+    // Of a share of which no case was seen among n, the upper end of the interval is 3/n (95 %, by
+    // the Poisson distribution).
     verdict_within(share, error.max(if share == 0.0 { 3.0 / number as f64 } else { 0.0 }), why)
 }
 

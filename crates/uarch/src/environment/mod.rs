@@ -1,4 +1,5 @@
-//! What this guest or container gets of the machine: what was measured, beside what CPUID and the kernel tell.
+//! What this guest or container gets of the machine: what was measured, beside what CPUID and the
+//! kernel tell.
 //!
 //! It reads the numbers of other tests, and what other work did while they ran.
 

@@ -52,7 +52,8 @@ const PAGE_WALK: &str = "data_tlb.beyond.cost";
 /// Bytes of the lines of the test of huge pages.
 const HUGE_LINES: f64 = (512 << 10) as f64;
 
-/// The same, where all levels of translations were passed: where little memory is free they are not.
+/// The same, where all levels of translations were passed: where little memory is free they are
+/// not.
 fn page_walk_cost(known: &[EarlierResult]) -> Result<Interval, TestVerdict> {
     let (_, cost) = find_number(known, PAGE_WALK)?;
     find_number(known, "data_tlb.2.size").map(|_| cost).map_err(|_| {
@@ -83,7 +84,8 @@ pub(super) fn page_walk_row(surroundings: &ReportedMachine, known: &[EarlierResu
 }
 
 pub(super) fn huge_pages_row(surroundings: &ReportedMachine, known: &[EarlierResult]) -> EnvironmentRow {
-    // Where the lines have no room in the second cache, where they lie there is a part of the difference.
+    // Where the lines have no room in the second cache, where they lie there is a part of the
+    // difference.
     let room = find_number(known, "data_caches.2.size").is_ok_and(|(_, size)| size.low >= 2.0 * HUGE_LINES);
     let walk = page_walk_cost(known).ok().map(|size| size.value).filter(|walk| room && *walk > 0.0);
     let verdict = match (find_number(known, "huge_pages"), walk) {

@@ -33,7 +33,8 @@ const VEX_FLOAT_ADD: Kind = ["vaddps xmm2, xmm2, xmm6", "vsubpd xmm3, xmm3, xmm7
 const VEX_FLOAT_MULTIPLY: Kind = ["vmulps xmm2, xmm2, xmm6", "vmulpd xmm3, xmm3, xmm7"];
 const VEX_FMA: Kind = ["vfmadd213ps xmm2, xmm6, xmm7", "vfnmadd213pd xmm3, xmm7, xmm6"];
 
-/// Operations of two kinds in turns, which cross over four times, less the same in pairs, which cross over twice.
+/// Operations of two kinds in turns, which cross over four times, less the same in pairs, which
+/// cross over twice.
 const fn turns(one: Kind, other: Kind) -> [ProgramVariant; 2] {
     [turn(one[0], other[0]), turn(one[1], other[1])]
 }
@@ -42,7 +43,8 @@ const fn turn(one: &'static str, other: &'static str) -> ProgramVariant {
     ZEROS.with([one, other, "", ""]).asm("{a}; {b}; {a}; {b}").less("{a}; {a}; {b}; {b}")
 }
 
-/// One operation in each other register, and back, four times and twice: the moves over are in the cost.
+/// One operation in each other register, and back, four times and twice: the moves over are in the
+/// cost.
 const fn crossing([out, there, back, here]: Texts) -> ProgramVariant {
     let text = "{a}; {b}; {c}; {d}; {a}; {b}; {c}; {d}";
     ZEROS.with([out, there, back, here]).asm(text).less("{a}; {b}; {b}; {c}; {d}; {d}")
@@ -166,7 +168,8 @@ mod tests {
     use iced_x86::{Decoder, DecoderOptions, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, Register};
     use std::collections::BTreeSet;
 
-    /// Programs differ in the order of their instructions alone, but of loads, which are of another kind.
+    /// Programs differ in the order of their instructions alone, but of loads, which are of another
+    /// kind.
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in find_test("bypass_delay").rows().iter().filter(|row| !row.name.contains("_load_and_")) {

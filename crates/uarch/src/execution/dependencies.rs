@@ -1,7 +1,7 @@
 //! Moves that renaming does while other registers are copies already.
 //!
-//! A core that lets two registers have one entry has to count who has it. Where it counts a few of them alone, further moves are executed
-//! until a copy is written again.
+//! A core that lets two registers have one entry has to count who has it. Where it counts a few of
+//! them alone, further moves are executed until a copy is written again.
 
 use crate::spec::*;
 use iced_x86::CpuidFeature::AVX;
@@ -9,7 +9,8 @@ use iced_x86::CpuidFeature::AVX;
 /// Moves of a step.
 const MOVES: f64 = 4.0;
 
-/// Steps that begin with as many copies of other registers as the row says, each of a register that is written anew.
+/// Steps that begin with as many copies of other registers as the row says, each of a register that
+/// is written anew.
 const COPIES: AsmLoop = AsmLoop {
     counted: &[
         "lea r8, [r14 + 0]; mov r9, r8",

@@ -1,13 +1,17 @@
 //! Instructions that go through the core together with the conditional branch behind them.
 //!
-//! Another instruction between the two keeps them apart. So both programs have the same instructions: in the control the branch
-//! is directly behind the instruction that sets its flags, in the other program one of many cheap instructions is between them. These take all that
-//! the core has in each cycle, and what is fused leaves room for one more of them. What is full in a cycle depends on the core: units of which branches need
-//! none, or places that every instruction takes. So some cheap instructions need units and others none, and two programs are enough that show it.
+//! Another instruction between the two keeps them apart. So both programs have the same
+//! instructions: in the control the branch is directly behind the instruction that sets its flags,
+//! in the other program one of many cheap instructions is between them. These take all that the
+//! core has in each cycle, and what is fused leaves room for one more of them. What is full in a
+//! cycle depends on the core: units of which branches need none, or places that every instruction
+//! takes. So some cheap instructions need units and others none, and two programs are enough that
+//! show it.
 
 use crate::spec::*;
 
-/// Bytes of a step: no branch is in two lines, nor at the end of a block of 32 bytes, where some cores take no decoded instructions.
+/// Bytes of a step: no branch is in two lines, nor at the end of a block of 32 bytes, where some
+/// cores take no decoded instructions.
 const BLOCK: usize = 32;
 /// Steps of an iteration.
 const STEPS: usize = 32;
@@ -33,9 +37,9 @@ fn cheap_instruction(kind: &str, place: usize) -> Vec<u8> {
     }
 }
 
-/// An instruction and a branch that goes to the next instruction, whether it is taken or not: `{a}` and `{b}`. Cheap
-/// instructions, `{c}`, fill the step up to `bytes`. With `apart` the first of them is between the two, else all are
-/// behind both.
+/// An instruction and a branch that goes to the next instruction, whether it is taken or not: `{a}`
+/// and `{b}`. Cheap instructions, `{c}`, fill the step up to `bytes`. With `apart` the first of
+/// them is between the two, else all are behind both.
 fn build_step(bytes: usize, [instruction, branch, kind, _]: Texts, apart: bool) -> Vec<u8> {
     let [setting, branch] = [assemble(instruction), assemble(&format!("{branch} x; x:"))];
     let room = bytes - setting.len() - branch.len();
@@ -46,7 +50,8 @@ fn build_step(bytes: usize, [instruction, branch, kind, _]: Texts, apart: bool) 
     [setting, one, other, others.concat()].concat()
 }
 
-/// The first number is whether they are apart, the second one whether each instruction is the last one in a line.
+/// The first number is whether they are apart, the second one whether each instruction is the last
+/// one in a line.
 fn branch_loop(_: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts, numbers: [apart, across_lines, ..] } = *inputs;
     let mut body = build_step(if across_lines == 1 { LINE } else { BLOCK }, texts, apart == 1).repeat(STEPS);
@@ -132,7 +137,8 @@ mod tests {
     use crate::test_list::find_test;
     use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
-    /// Programs differ in the order of their instructions alone, and in the control the branch is behind what sets its flags.
+    /// Programs differ in the order of their instructions alone, and in the control the branch is
+    /// behind what sets its flags.
     #[test]
     fn the_control_has_the_same_instructions_in_another_order() {
         for row in find_test("macro_fusion").rows() {

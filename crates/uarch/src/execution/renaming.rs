@@ -6,7 +6,8 @@ use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
 // Instructions that renaming may do by itself, by how many of them go through the core in a cycle.
 
-/// Loops over texts of this many instructions, 240 in an iteration: its own count takes little room beside them.
+/// Loops over texts of this many instructions, 240 in an iteration: its own count takes little room
+/// beside them.
 const FOUR: AsmLoop = AsmLoop::bare(240 / 4, 1);
 const SIX: AsmLoop = AsmLoop::bare(240 / 6, 1);
 const EIGHT: AsmLoop = AsmLoop::bare(240 / 8, 1);

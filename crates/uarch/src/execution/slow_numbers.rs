@@ -3,9 +3,9 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, BMI2, FMA};
 
-/// XMM2 and XMM4 hold a subnormal number, XMM3 and XMM5 1.5, XMM6 and XMM7 the smallest normal number, XMM8 and XMM9
-/// 0.5: a double in the first of each pair and a single in the second. XMM10 holds a double that is subnormal as a
-/// single. `{a}` is MXCSR.
+/// XMM2 and XMM4 hold a subnormal number, XMM3 and XMM5 1.5, XMM6 and XMM7 the smallest normal
+/// number, XMM8 and XMM9 0.5: a double in the first of each pair and a single in the second. XMM10
+/// holds a double that is subnormal as a single. `{a}` is MXCSR.
 const SUBNORMALS: AsmLoop = AsmLoop {
     before: "mov dword ptr [r14], {a}; ldmxcsr [r14]; \
              mov rsi, 0x10000000000; movq xmm2, rsi; mov esi, 0x10000; movd xmm4, esi; \
@@ -26,8 +26,8 @@ const fn subnormal(text: &'static str) -> ProgramVariant {
     AS_THEY_ARE.asm(text).less_in(AS_ZERO)
 }
 
-/// R14 points to a number, which is on top of the x87 stack too, above 1.0. `{a}` is its first eight bytes, and `{b}`
-/// the two that follow.
+/// R14 points to a number, which is on top of the x87 stack too, above 1.0. `{a}` is its first
+/// eight bytes, and `{b}` the two that follow.
 const ON_X87: AsmLoop = AsmLoop {
     before: "mov rsi, {a}; mov [r14], rsi; mov word ptr [r14 + 8], {b}; fld1; fld tbyte ptr [r14]",
     ..AsmLoop::SLOW
@@ -49,8 +49,8 @@ const fn x87(text: &'static str, number: Texts, normal: Texts) -> ProgramVariant
     ON_X87.with(number).asm(text).less_in(ON_X87.with(normal)).label("{text}, {c}")
 }
 
-/// XMM2 and XMM3 hold a number as a double and as a single, `{a}` and `{b}`; XMM6 and XMM7 hold 1.5. The x87 stack has
-/// the number above 1.5.
+/// XMM2 and XMM3 hold a number as a double and as a single, `{a}` and `{b}`; XMM6 and XMM7 hold
+/// 1.5. The x87 stack has the number above 1.5.
 const SPECIAL: AsmLoop = AsmLoop {
     before: "mov rsi, 0x3ff8000000000000; movq xmm6, rsi; mov [r14], rsi; fld qword ptr [r14]; \
              mov rsi, {a}; movq xmm2, rsi; mov [r14], rsi; fld qword ptr [r14]; \

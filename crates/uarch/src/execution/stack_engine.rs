@@ -2,8 +2,9 @@
 
 use crate::spec::*;
 
-/// Four pushes with cheap instructions behind each, `not` or `nop`. The read, `{a}`, is behind each push, or four times
-/// behind the last one. The read behind the pops is in all of them, so that none ends where it began.
+/// Four pushes with cheap instructions behind each, `not` or `nop`. The read, `{a}`, is behind each
+/// push, or four times behind the last one. The read behind the pops is in all of them, so that
+/// none ends where it began.
 const AMONG_NOT: &str = "push rdi; {a}; not rbx; not rcx; not rdx; not r13; not r8; \
          push rdi; {a}; not r9; not r10; not r11; not r12; not rbx; \
          push rdi; {a}; not rcx; not rdx; not r13; not r8; not r9; \

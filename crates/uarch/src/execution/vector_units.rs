@@ -28,11 +28,12 @@ const fn ordered(text: &'static str, other: &'static str) -> ProgramVariant {
 
 /// Instructions of a step, which do not wait for each other.
 const TOGETHER: usize = 16;
-/// Steps of the shorter call: what is measured is as many that follow them, a microsecond behind the rest at most.
+/// Steps of the shorter call: what is measured is as many that follow them, a microsecond behind
+/// the rest at most.
 const SOON: u64 = 8;
 
-/// Steps of a vector instruction, `{a}`, of registers `{b}`. Before them runs a loop of `cycles` core cycles: one that
-/// rests has no vector instruction, the other executes one in each cycle.
+/// Steps of a vector instruction, `{a}`, of registers `{b}`. Before them runs a loop of `cycles`
+/// core cycles: one that rests has no vector instruction, the other executes one in each cycle.
 fn loop_after_rest(cycles: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts: [name, register, ..], numbers: [rests, ..] } = inputs;
     let one = |to: usize| format!("{name} {register}{to}, {register}15, {register}15");
@@ -48,7 +49,8 @@ const fn rested(name: &'static str, register: &'static str) -> ProgramVariant {
     ProgramVariant::built("{a} {b}", loop_after_rest, texts, [1, 0, 0, 0]).less_built(texts, [0; 4])
 }
 
-/// Core cycles of a rest that is longer than units stay awake: most of a millisecond on the fastest.
+/// Core cycles of a rest that is longer than units stay awake: most of a millisecond on the
+/// fastest.
 const LONG: usize = 4_500_000;
 
 pub(crate) const TESTS: &[TestSpec] = &[

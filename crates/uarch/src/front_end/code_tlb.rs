@@ -3,7 +3,8 @@
 use crate::spec::*;
 use cyclescope_code::program::memory::PAGE_BYTES;
 
-/// A jump in each page, the next one in the next line, so that all sets of the cache have their part.
+/// A jump in each page, the next one in the next line, so that all sets of the cache have their
+/// part.
 fn one_jump_per_page(pages: usize) -> StepLoop {
     straight_loop(jump_row(pages, PAGE_BYTES as usize + LINE), pages)
 }
@@ -36,8 +37,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
         count_range: [8, 896],
         min_rise: 0.6,
         min_ratio: 1.3,
-        // What ends behind it is not known to be one of translations: on Zen 4, whose second level is published as 512 pages, costs rise from
-        // 310 on.
+        // What ends behind it is not known to be one of translations: on Zen 4, whose second level
+        // is published as 512 pages, costs rise from 310 on.
         single_structure: true,
         always_ends: true,
         ..LevelsSpec::COUNTS

@@ -4,17 +4,18 @@ use crate::spec::*;
 
 // Instructions that are decoded in a cycle, by their length.
 
-/// Bytes of straight code: less than the first caches of all cores, and so many that no known cache of decoded instructions holds them where
-/// they have four bytes at most.
+/// Bytes of straight code: less than the first caches of all cores, and so many that no known cache
+/// of decoded instructions holds them where they have four bytes at most.
 const DECODED_BYTES: usize = 28 << 10;
 /// Bytes of less code, of which such a cache would hold a larger part. Of longer instructions it
 /// holds a part however many the first cache holds.
 const FEWER: usize = 20 << 10;
 /// Bytes of less code whose instructions have one byte.
 const FEWEST: usize = 12 << 10;
-/// Bytes of code that the first caches of most cores do not hold. A cache of decoded instructions that does not replace the oldest ones keeps some
-/// of less code for good, so that the less there is the faster it runs (Zen 4: 4.19, 4.14, 4.08 and 4.00 a cycle of 12, 20, 28 and 48 KiB
-/// of clc), and lines from the second cache come fast enough for few bytes a cycle.
+/// Bytes of code that the first caches of most cores do not hold. A cache of decoded instructions
+/// that does not replace the oldest ones keeps some of less code for good, so that the less there
+/// is the faster it runs (Zen 4: 4.19, 4.14, 4.08 and 4.00 a cycle of 12, 20, 28 and 48 KiB of
+/// clc), and lines from the second cache come fast enough for few bytes a cycle.
 const BEYOND_BYTES: usize = 48 << 10;
 
 fn straight_code(bytes: usize, length: usize, one: fn(usize, usize) -> Vec<u8>) -> StepLoop {
@@ -88,7 +89,8 @@ const DOUBLE_VARIANTS: &[ProgramVariant] = &[
 
 /// Bytes of straight code.
 const PREFIX_BYTES: usize = 28 << 10;
-/// No-operations of one byte behind each instruction: with them the code has more instructions than a cache of decoded ones holds.
+/// No-operations of one byte behind each instruction: with them the code has more instructions than
+/// a cache of decoded ones holds.
 const FIVE_NOPS: [u8; 5] = [0x90; 5];
 
 fn among_nops(instruction: &[u8]) -> StepLoop {
@@ -119,8 +121,8 @@ fn test_32(_: usize) -> StepLoop {
 
 // Decoding of instructions with several prefixes.
 
-/// Instructions of one byte behind each one with prefixes, nop and clc: with them the code has more instructions than a cache of decoded ones
-/// holds.
+/// Instructions of one byte behind each one with prefixes, nop and clc: with them the code has more
+/// instructions than a cache of decoded ones holds.
 const TEN_NOPS: [u8; 10] = [0x90; 10];
 const TEN_CLCS: [u8; 10] = [0xf8; 10];
 /// Prefixes that do nothing here: of an operand's size, and of CS.
@@ -153,7 +155,8 @@ const PREFIX_VARIANTS: &[ProgramVariant] = &[
 
 // Decoding of code that the instruction cache does not hold.
 
-/// Bytes of straight code that the first caches of all cores hold, and that none does but second ones.
+/// Bytes of straight code that the first caches of all cores hold, and that none does but second
+/// ones.
 const FIRST_HELD: usize = 28 << 10;
 const FIRST_BEYOND: usize = 160 << 10;
 
@@ -274,7 +277,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
         part: TestedPart::FrontEnd,
         experiment: Experiment::Contrast(ContrastSpec {
             rows: &[
-                // No-operations of one byte are packed by some cores, which are short of other things then.
+                // No-operations of one byte are packed by some cores, which are short of other
+                // things then.
                 TestRow::new(
                     "1_byte",
                     &[

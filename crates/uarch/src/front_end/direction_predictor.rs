@@ -8,11 +8,12 @@ use cyclescope_core::random::Random;
 
 // The memory of the predictor of directions.
 
-/// Iterations of the shorter call: once through the pattern, and no fewer and no more than these. What other work does in a longer time is no
-/// outlier.
+/// Iterations of the shorter call: once through the pattern, and no fewer and no more than these.
+/// What other work does in a longer time is no outlier.
 pub(super) const ITERATIONS: [usize; 2] = [4000, 32768];
 
-/// One conditional branch a step, taken by a random pattern of this period, from one call to the next.
+/// One conditional branch a step, taken by a random pattern of this period, from one call to the
+/// next.
 fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
     let mut random = Random::new(seed ^ period as u64);
     let bits: Vec<u8> = (0..period).map(|_| random.below(2) as u8).collect();
@@ -22,8 +23,9 @@ fn pattern_loop(period: usize, branch: u8, seed: u64) -> StepLoop {
     table_loop(body, AreaFill::Bytes(bits), period as u64, period.clamp(ITERATIONS[0], ITERATIONS[1]))
 }
 
-/// A loop over code that reads a table of this length entry by entry, and then from its begin. A call goes on where the last one
-/// stopped. R14 points to the table, RBP holds the place in it, which no clock changes, and R11 is zero.
+/// A loop over code that reads a table of this length entry by entry, and then from its begin. A
+/// call goes on where the last one stopped. R14 points to the table, RBP holds the place in it,
+/// which no clock changes, and R11 is zero.
 pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations: usize) -> StepLoop {
     let kept = |area: MemoryArea, register| MemoryArea {
         lifetime: StoreLifetime::Kept,
@@ -48,8 +50,8 @@ pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations:
 
 // The memory of the predictor of directions for several branches together.
 
-/// So many conditional branches an iteration, each by a random pattern of its own. The patterns have that many outcomes
-/// together.
+/// So many conditional branches an iteration, each by a random pattern of its own. The patterns
+/// have that many outcomes together.
 fn pattern_branches(outcomes: usize, branches: usize, branch: u8, seed: u64) -> StepLoop {
     let period = outcomes / branches;
     let mut random = Random::new(seed ^ outcomes as u64);

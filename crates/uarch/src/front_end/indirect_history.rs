@@ -10,8 +10,8 @@ const ITERATIONS_LEAST: usize = 4000;
 /// Bytes of the number of a target's place.
 const PLACE: usize = 4;
 
-/// A program with one indirect jump. Each step takes it to another of `number` targets, which are `apart` bytes from each other. Their
-/// order is random, and repeats when all have been jumped to.
+/// A program with one indirect jump. Each step takes it to another of `number` targets, which are
+/// `apart` bytes from each other. Their order is random, and repeats when all have been jumped to.
 fn jump_to_targets(number: usize, apart: usize, seed: u64) -> StepLoop {
     let mut order: Vec<usize> = (0..number).collect();
     Random::new(seed ^ number as u64).shuffle(&mut order);

@@ -20,7 +20,8 @@ pub(crate) const TESTS: &[TestSpec] = &[TestSpec {
     experiment: Experiment::Levels(LevelsSpec {
         programs: &[
             ProgramFamily::new("no-operations of 8 bytes", |bytes| fill_lines(bytes, |_| nop_of_length(LENGTH))),
-            // Jumps are no use: a core that knows them all fetches lines ahead, and hides that they come from the second cache.
+            // Jumps are no use: a core that knows them all fetches lines ahead, and hides that they
+            // come from the second cache.
             ProgramFamily::new("xor r32, same, of 8 bytes", |bytes| {
                 fill_lines(bytes, |place| zeroing_of_length(LENGTH, place))
             }),

@@ -11,7 +11,8 @@ const JMP_SHORT: [u8; 1] = [0xeb];
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;
 
-/// Jumps in a row, each to the next one, this many bytes apart; the distance is encoded in four bytes.
+/// Jumps in a row, each to the next one, this many bytes apart; the distance is encoded in four
+/// bytes.
 pub(super) fn near_branches(opcode: &[u8], number: usize, apart: usize) -> Vec<u8> {
     let distance = (apart - opcode.len() - 4) as i32;
     pad_branches([opcode, &distance.to_le_bytes()].concat(), number, apart)
@@ -28,8 +29,9 @@ fn pad_branches(mut one: Vec<u8>, number: usize, apart: usize) -> Vec<u8> {
 }
 
 const JUMP_COST: &str = "core cycles of a taken jump to the next one";
-/// The least rise from one level to the next, in core cycles and as a ratio. Jumps that are known cost more where there are more
-/// (on Zen 4 1.0, 1.55 and 2.05 cycles of 16 bytes; of 32 bytes 1.0 to 3.1, in no clear steps).
+/// The least rise from one level to the next, in core cycles and as a ratio. Jumps that are known
+/// cost more where there are more (on Zen 4 1.0, 1.55 and 2.05 cycles of 16 bytes; of 32 bytes 1.0
+/// to 3.1, in no clear steps).
 pub(super) const LEVELS: [f64; 2] = [0.3, 1.45];
 /// The same of those that are not known at all.
 pub(super) const UNKNOWN: [f64; 2] = [2.0, 4.0];
@@ -67,8 +69,8 @@ const CONDITIONAL_COST: &str = "core cycles of a taken conditional branch to the
 
 // Targets of direct calls.
 
-/// This many calls, each to the next one, this many bytes apart. Each takes its return address off the stack again, so that no
-/// return has to be predicted.
+/// This many calls, each to the next one, this many bytes apart. Each takes its return address off
+/// the stack again, so that no return has to be predicted.
 fn calls_without_returns(number: usize, take_off: &str) -> StepLoop {
     const CALL: usize = 5;
     let target = assemble(take_off);
@@ -79,7 +81,8 @@ fn calls_without_returns(number: usize, take_off: &str) -> StepLoop {
     StepLoop { init: assemble("lea rsp, [r14 + 2048]"), ..loop_in_pages(one.repeat(number), number, 1) }
 }
 
-/// Bytes from a call to the next one. Nearer ones are in fewer lines, and what they cost rises slowly where these have no room.
+/// Bytes from a call to the next one. Nearer ones are in fewer lines, and what they cost rises
+/// slowly where these have no room.
 const CALL_DISTANCE: usize = 64;
 fn add_calls(number: usize) -> StepLoop {
     calls_without_returns(number, "add rsp, 8")
@@ -117,7 +120,8 @@ fn from_address(number: usize, apart: usize) -> StepLoop {
 
 const JMP_RCX: [u8; 2] = [0xff, 0xe1];
 
-/// Bytes from a jump to the next one: so few are in a line that the cost has a level of its own behind the end of the instruction cache.
+/// Bytes from a jump to the next one: so few are in a line that the cost has a level of its own
+/// behind the end of the instruction cache.
 const INDIRECT_DISTANCE: usize = 32;
 
 fn lea_and_jmp(number: usize) -> StepLoop {

@@ -13,8 +13,9 @@ const WAYS: &[ProgramVariant] = &[
 
 // The buffer of short loops.
 //
-// From it a loop runs as fast as the core is wide, however long its instructions are. From the cache of decoded instructions and from the
-// decoders those of the greatest length come more slowly: a few fill a window of code.
+// From it a loop runs as fast as the core is wide, however long its instructions are. From the
+// cache of decoded instructions and from the decoders those of the greatest length come more
+// slowly: a few fill a window of code.
 
 /// Bytes of an instruction: the most that x86 allows (Intel SDM vol. 2, 2.3.11).
 const LENGTH: usize = 15;
@@ -160,7 +161,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                     counted_loop(number, |place| mov_reg_of_length(LENGTH, place))
                 }),
             ],
-            // Loop buffers hold from 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4, where none is used any more: Chips and Cheese, 2024).
+            // Loop buffers hold from 18 instructions (Core 2: A. Fog, as above) to 144 (Zen 4,
+            // where none is used any more: Chips and Cheese, 2024).
             count_range: [8, 320],
             min_rise: 0.03,
             // Windows of code give two thirds of a width of six, or half of one of four.
@@ -257,7 +259,8 @@ mod tests {
         }
     }
 
-    /// A core that takes six instructions of a loop in a cycle, and behind the end of the buffer windows of two of them.
+    /// A core that takes six instructions of a loop in a cycle, and behind the end of the buffer
+    /// windows of two of them.
     struct Six {
         buffer: usize,
         behind: f64,

@@ -14,7 +14,8 @@ const JNC: u8 = 0x73;
 /// The next random number in RBP.
 pub(super) const GENERATE: &str = "imul rbp, r9; add rbp, r10";
 
-/// A loop over this code, with a generator of random numbers whose state is in RBP and goes on from call to call; R12 is zero.
+/// A loop over this code, with a generator of random numbers whose state is in RBP and goes on from
+/// call to call; R12 is zero.
 pub(super) fn random_loop(body: Vec<u8>, iterations: u64) -> StepLoop {
     // Multiplier and increment of D. Knuth's MMIX.
     let mut init = assemble("mov rbp, [r13]; xor r12d, r12d");
@@ -39,8 +40,8 @@ pub(super) fn random_loop(body: Vec<u8>, iterations: u64) -> StepLoop {
 /// Bytes of a stack.
 const STACK: u64 = 1 << 20;
 
-/// A conditional branch by a bit of this register beside the generator. Nothing that follows can be executed before the branch
-/// is, for the generator goes on behind it.
+/// A conditional branch by a bit of this register beside the generator. Nothing that follows can be
+/// executed before the branch is, for the generator goes on behind it.
 fn branch_on_bit(by: &str, condition: u8) -> StepLoop {
     let mut body = assemble(&format!("{GENERATE}; bt {by}, 60"));
     body.extend([condition, 3]);
@@ -48,8 +49,8 @@ fn branch_on_bit(by: &str, condition: u8) -> StepLoop {
     random_loop(body, ITERATIONS)
 }
 
-/// Instructions behind each branch of a long program, and such programs' bytes: less than the first caches of all cores, and more
-/// instructions than any cache of decoded ones is known to hold.
+/// Instructions behind each branch of a long program, and such programs' bytes: less than the first
+/// caches of all cores, and more instructions than any cache of decoded ones is known to hold.
 const BEHIND: &str = "lea eax, [rcx + rdx]; lea ebx, [rcx + rdx]; lea esi, [rcx + rdx]; lea edi, [rcx + rdx]";
 const TIMES_BEHIND: usize = 3;
 const BYTES: usize = 29 << 10;

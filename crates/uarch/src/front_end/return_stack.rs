@@ -1,16 +1,17 @@
 //! The stack of return addresses.
 //!
-//! Where a nest of calls is deeper than the stack, each return more is mispredicted, and the last call of a nest costs as much as
-//! that. Some cores know from the history of branches where such a return goes to, and then it costs no more than another. On these one
-//! return is measured that no history tells.
+//! Where a nest of calls is deeper than the stack, each return more is mispredicted, and the last
+//! call of a nest costs as much as that. Some cores know from the history of branches where such a
+//! return goes to, and then it costs no more than another. On these one return is measured that no
+//! history tells.
 
 use super::misprediction::{GENERATE, random_loop};
 use crate::spec::*;
 
 /// Nests of the shorter call.
 const ITERATIONS: u64 = 1800;
-/// Nests of that of a program without random branches. What other work does meanwhile is a part of all calls together, which in a longer
-/// time is more than the last one costs (Zen 4).
+/// Nests of that of a program without random branches. What other work does meanwhile is a part of
+/// all calls together, which in a longer time is more than the last one costs (Zen 4).
 const FEW_ITERATIONS: u64 = 120;
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;
@@ -31,12 +32,12 @@ fn nested_calls(depth: usize, apart: usize) -> StepLoop {
     random_loop(body, FEW_ITERATIONS)
 }
 
-/// Functions so many bytes apart that call each other down to this depth. The first is called from one of this many places by a
-/// random bit, and more bits decide branches between: no history of branches tells where it returns to. Its address is lost
-/// first.
+/// Functions so many bytes apart that call each other down to this depth. The first is called from
+/// one of this many places by a random bit, and more bits decide branches between: no history of
+/// branches tells where it returns to. Its address is lost first.
 ///
-/// A branch on the way that is mispredicted calls the same functions as the right one, so that what it fetches by mistake puts the
-/// same addresses where they will be put.
+/// A branch on the way that is mispredicted calls the same functions as the right one, so that what
+/// it fetches by mistake puts the same addresses where they will be put.
 fn random_nest(depth: usize, apart: usize, places: CallerCount) -> StepLoop {
     // The bits are RAX's, the highest first.
     let mut body = assemble(&format!("{GENERATE}; mov rax, rbp; shl rax, 1"));

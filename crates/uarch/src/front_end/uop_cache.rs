@@ -1,13 +1,15 @@
 //! The cache of decoded instructions.
 //!
-//! Straight code runs slower from the count on that has no room, where decoders are slower than the rest of the core. Where they are as fast,
-//! the rate of instructions tells nothing. But after a mispredicted branch the core has nothing to do until instructions come, and from the
-//! decoders they come later. So there a loop with mispredicted branches is slower from that count on.
+//! Straight code runs slower from the count on that has no room, where decoders are slower than the
+//! rest of the core. Where they are as fast, the rate of instructions tells nothing. But after a
+//! mispredicted branch the core has nothing to do until instructions come, and from the decoders
+//! they come later. So there a loop with mispredicted branches is slower from that count on.
 
 use super::misprediction::{GENERATE, random_loop};
 use crate::spec::*;
 
-/// Instructions of a step of straight code: so many that it becomes dearer by more than the noise of a mispredicted branch.
+/// Instructions of a step of straight code: so many that it becomes dearer by more than the noise
+/// of a mispredicted branch.
 const STEP: usize = 32;
 /// Bytes of its instructions.
 const LENGTH: usize = 3;
@@ -24,8 +26,8 @@ const ITERATIONS_LEAST: usize = 2;
 /// The instructions before each branch, and the branch.
 const BESIDE: usize = 4;
 
-/// So many instructions: a branch by a random bit after others of three bytes, and again. Taken or not it goes to the next one, so that
-/// all of the code is executed in either case.
+/// So many instructions: a branch by a random bit after others of three bytes, and again. Taken or
+/// not it goes to the next one, so that all of the code is executed in either case.
 fn random_branches(instructions: usize, each: usize, period: &[&str]) -> StepLoop {
     let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
     let mut one: Vec<u8> = period.iter().cycle().take(each - BESIDE).flatten().copied().collect();
@@ -48,15 +50,17 @@ fn test_and_branches(instructions: usize) -> StepLoop {
 
 // The ways of the cache of decoded instructions.
 //
-// Small blocks of code, each of which jumps to the next, lie so far from each other that all are in one set. The same blocks in sets of their own are
-// subtracted. The instruction cache has sets, and so has what knows jumps: in the witness two blocks take two entries of decoded instructions each, but one
-// line and one jump, and have to end the row by four earlier.
+// Small blocks of code, each of which jumps to the next, lie so far from each other that all are in
+// one set. The same blocks in sets of their own are subtracted. The instruction cache has sets, and
+// so has what knows jumps: in the witness two blocks take two entries of decoded instructions each,
+// but one line and one jump, and have to end the row by four earlier.
 
-/// Bytes after which the sets of any such cache begin again: 64 sets of 64 bytes are the most that are published (Zen 4: AMD, Software Optimization Guide,
-/// 57647).
+/// Bytes after which the sets of any such cache begin again: 64 sets of 64 bytes are the most that
+/// are published (Zen 4: AMD, Software Optimization Guide, 57647).
 const SETS: usize = 8 << 10;
-/// Instructions of a block beside its jump: of one entry, as none holds less than six, and of two, as none holds more than nine operations (Zen 4, as
-/// above) and a window of 32 bytes has room for all of them.
+/// Instructions of a block beside its jump: of one entry, as none holds less than six, and of two,
+/// as none holds more than nine operations (Zen 4, as above) and a window of 32 bytes has room for
+/// all of them.
 const FEW: usize = 4;
 const MANY: usize = 10;
 /// Blocks of two entries in the witness.
@@ -66,7 +70,8 @@ const TRAP: u8 = 0xcc;
 /// Bytes of a jump.
 const JUMP: usize = 5;
 
-/// So many blocks so far from each other, behind some of two entries; each of the others is of instructions of this kind.
+/// So many blocks so far from each other, behind some of two entries; each of the others is of
+/// instructions of this kind.
 fn jump_blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     let mut body = Vec::new();
     let last = before + number - 1;
@@ -132,7 +137,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
             count_range: [320, 9600],
             min_rise: 1.0,
             min_ratio: 1.08,
-            // Windows of code fall into its sets by address, and fill their entries by how their instructions lie in them.
+            // Windows of code fall into its sets by address, and fill their entries by how their
+            // instructions lie in them.
             fills_randomly: true,
             ..LevelsSpec::COUNTS
         }),
@@ -254,7 +260,8 @@ mod tests {
             assert_eq!(steps.steps_per_iteration, before + 7);
         }
     }
-    /// Bytes of a part of code that has entries of its own at most, and sets of the largest cache (Zen 4, as above).
+    /// Bytes of a part of code that has entries of its own at most, and sets of the largest cache
+    /// (Zen 4, as above).
     const WINDOW: usize = 64;
     const SETS_MOST: usize = 64;
     /// Instructions that an entry holds at least, on all cores, and at most.

@@ -14,8 +14,8 @@ fn one_stream(width: usize) -> StepLoop {
     loop_in_pages(assemble(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, 1)
 }
 
-/// Every other load is of the next page, and of the other half of its line where it is no larger than that: caches whose banks are
-/// parts of a line answer both at once.
+/// Every other load is of the next page, and of the other half of its line where it is no larger
+/// than that: caches whose banks are parts of a line answer both at once.
 fn two_streams(width: usize) -> StepLoop {
     let apart = STREAM + if width < LINE { LINE / 2 } else { 0 };
     let each = |number: usize| {
@@ -25,8 +25,8 @@ fn two_streams(width: usize) -> StepLoop {
     loop_in_pages(assemble(&(0..LOADS).map(each).collect::<Vec<_>>().join("; ")), LOADS, 2)
 }
 
-/// Loads of one line, or of the same line of two pages in turn: loads of lines of different sets may hinder each other where they have parts of one bank, and these
-/// do not.
+/// Loads of one line, or of the same line of two pages in turn: loads of lines of different sets
+/// may hinder each other where they have parts of one bank, and these do not.
 fn near_loads(width: usize, pages: usize) -> StepLoop {
     let each = |number: usize| {
         let offset = number % pages * STREAM + number / pages * width % LINE;
@@ -59,8 +59,8 @@ const BANK_VARIANTS: &[ProgramVariant] = &[
     ProgramVariant::new("8 bytes, downwards", |apart| strided_loads(apart, 24, true)),
 ];
 
-/// How often two of them come at once depends on which of its ports the core gives to which: a program does 2.1 to 3.0 by where its code is (Genoa, family 25,
-/// model 17).
+/// How often two of them come at once depends on which of its ports the core gives to which: a
+/// program does 2.1 to 3.0 by where its code is (Genoa, family 25, model 17).
 const fn stride_row(name: &'static str, apart: usize) -> TestRow {
     TestRow::for_n(name, apart, BANK_VARIANTS).varying_by_place()
 }
@@ -123,7 +123,8 @@ const OTHER_LINES: &[ProgramVariant] = &[
 const PAIRS: usize = 96;
 /// Bytes that are copied over and over.
 const COPIED: usize = 2048;
-/// Where to: in the other half of a page, so that no load's address is that of a store in its last 12 bits.
+/// Where to: in the other half of a page, so that no load's address is that of a store in its last
+/// 12 bits.
 const TO: usize = 4096 + COPIED;
 
 /// Copies in which so many loads come before their stores, in this order of addresses.

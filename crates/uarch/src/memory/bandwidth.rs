@@ -15,8 +15,8 @@ const APART: f64 = 0.1;
 
 /// How a program goes through memory.
 struct StreamCourse {
-    /// Streams that each have their part. One follows the other, some lines of each: a core may store to a line more often than to one and
-    /// another in turn.
+    /// Streams that each have their part. One follows the other, some lines of each: a core may
+    /// store to a line more often than to one and another in turn.
     streams: usize,
     /// From the last byte to the first.
     down: bool,
@@ -37,8 +37,8 @@ enum StreamAction {
     Write,
     /// With stores past the caches.
     WritePast,
-    /// From the first half to the other one, a line less than a page behind it: a load's address is that of a store in its last
-    /// 12 bits only where that store is 63 lines older.
+    /// From the first half to the other one, a line less than a page behind it: a load's address is
+    /// that of a store in its last 12 bits only where that store is 63 lines older.
     Copy,
 }
 
@@ -61,10 +61,12 @@ impl StreamAction {
     }
 }
 
-/// Goes through the first bytes of so many over and over, each call where the last one stopped. A step is a line.
+/// Goes through the first bytes of so many over and over, each call where the last one stopped. A
+/// step is a line.
 fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, action: StreamAction) -> StepLoop {
-    // R14 points to the memory and R13 to a cell with the way gone in the first part; RBP holds it as an address, which no clock changes, and R12
-    // is the end of the part. A program of other streams may have left a way that is longer. RDI goes down as RBP goes up.
+    // R14 points to the memory and R13 to a cell with the way gone in the first part; RBP holds it
+    // as an address, which no clock changes, and R12 is the end of the part. A program of other
+    // streams may have left a way that is longer. RDI goes down as RBP goes up.
     let part = gone / course.streams;
     let block = BLOCK / course.streams;
     let together = block / width;

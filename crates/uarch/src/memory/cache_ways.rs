@@ -25,7 +25,8 @@ fn many_sets(lines: usize) -> StepLoop {
 //
 // Its sets are found by physical addresses, of which a huge page leaves 21 bits as they are.
 
-/// Bytes after which the sets of any second cache begin again, and fewer with which those of most do.
+/// Bytes after which the sets of any second cache begin again, and fewer with which those of most
+/// do.
 const L2_SETS: usize = 1 << 20;
 const L2_FEWER_SETS: usize = 512 << 10;
 /// The largest count.
@@ -33,18 +34,21 @@ const MOST: usize = 32;
 /// Loads of an iteration, and iterations of the shorter call.
 const LOADS: usize = 32;
 const ITERATIONS: u64 = 24;
-/// Core cycles of a chain beside each load: longer than a load from any second cache whose translation is at hand in a second
-/// level, and shorter than one from any third cache. What takes less costs nothing.
+/// Core cycles of a chain beside each load: longer than a load from any second cache whose
+/// translation is at hand in a second level, and shorter than one from any third cache. What takes
+/// less costs nothing.
 const HIDDEN: usize = 23;
 
-/// So many lines this far apart, the first one so far behind the start of a page: all in one set, or each in another one of the same
-/// pages. Where the hypervisor splits huge pages, translations of both fill the same sets.
+/// So many lines this far apart, the first one so far behind the start of a page: all in one set,
+/// or each in another one of the same pages. Where the hypervisor splits huge pages, translations
+/// of both fill the same sets.
 fn set_lines(number: usize, apart: usize, behind: usize, one_set: bool) -> Vec<usize> {
     let line = |number: usize| if one_set { behind } else { (behind + number * LINE) % PAGE_BYTES as usize };
     (0..number).map(|number| number * apart + line(number)).collect()
 }
 
-/// Loads that go round these lines in random order. Each waits for the load before and for the chain beside that.
+/// Loads that go round these lines in random order. Each waits for the load before and for the
+/// chain beside that.
 fn load_ring(mut lines: Vec<usize>, apart: usize) -> StepLoop {
     Random::new(lines.len() as u64).shuffle(&mut lines);
     // R14 points to all of them and RBP to one. R11 is zero, and so is R12 behind its chain.
@@ -77,10 +81,12 @@ const ANOTHER: usize = 37 * LINE;
 
 /// Pairs of loads of an iteration.
 const PAIRS: usize = 16;
-/// Bytes of all elements: more than the nearest cache holds, for few of its sets have a part in them.
+/// Bytes of all elements: more than the nearest cache holds, for few of its sets have a part in
+/// them.
 const BYTES: usize = 256 << 10;
 
-/// A load of the byte so far into each element, then one of its begin, each waiting for the one before.
+/// A load of the byte so far into each element, then one of its begin, each waiting for the one
+/// before.
 fn load_pairs(bytes: usize, stride: usize) -> StepLoop {
     let alone = chase_loop(BYTES / stride, stride, RingOrder::RandomByLine);
     // The byte is zero, as all of an element are but those of its pointer, its first eight.
@@ -129,7 +135,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 .less(|number| load_ring(set_lines(number, L2_FEWER_SETS, ANOTHER, false), L2_FEWER_SETS)),
             ],
             count_range: [2, MOST],
-            // More than a second cache takes longer than the nearest one, as where both programs wait for translations.
+            // More than a second cache takes longer than the nearest one, as where both programs
+            // wait for translations.
             min_rise: 12.0,
             min_ratio: 1.3,
             single_structure: true,
@@ -152,8 +159,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
             ],
             count_range: [16, 256],
             unit: Unit::Bytes,
-            // Less than what the next cache adds to a load, 9 cycles or more, and more than the 3 by which the second half of a line comes later than the
-            // first on a Zen 4.
+            // Less than what the next cache adds to a load, 9 cycles or more, and more than the 3
+            // by which the second half of a line comes later than the first on a Zen 4.
             min_rise: 5.0,
             min_ratio: 1.15,
             single_structure: true,

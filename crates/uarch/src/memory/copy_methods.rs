@@ -9,7 +9,8 @@ const CALL: usize = 64 << 10;
 const COPIES: usize = 256;
 /// Loads and stores of an iteration of a loop.
 const TOGETHER: usize = 4;
-/// Times that an iteration has each copy of less than a line, beside which its own count would not be little.
+/// Times that an iteration has each copy of less than a line, beside which its own count would not
+/// be little.
 const AGAIN: usize = 8;
 /// Bytes by which source and target are not aligned, where they are not.
 const OFF: [usize; 2] = [1, 3];
@@ -22,7 +23,8 @@ enum CopyMethod {
     Registers(usize),
     /// The same, with stores past the caches.
     Past(usize),
-    /// Registers of so many bytes at the begin and at the end, which overlap, as libraries copy little.
+    /// Registers of so many bytes at the begin and at the end, which overlap, as libraries copy
+    /// little.
     Ends(usize),
 }
 
@@ -73,7 +75,8 @@ fn copy_loop(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String
     format!("mov ecx, {}; 1: {all}; add rsi, {step}; add rdi, {step}; dec ecx; jnz 1b", bytes / step)
 }
 
-/// Bytes of a copy from which on two places would have another cache than one has: then each has a half.
+/// Bytes of a copy from which on two places would have another cache than one has: then each has a
+/// half.
 const HALVED: usize = 128 << 10;
 
 /// Copies of so many bytes in turn, each to its own place.
@@ -84,7 +87,8 @@ fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usi
     let part = bytes.next_multiple_of(page) + page;
     let copy = |place: usize| {
         let from = 2 * place * part + off[0];
-        // A load's address is that of a store in its last 12 bits only where that store is 63 lines older.
+        // A load's address is that of a store in its last 12 bits only where that store is 63 lines
+        // older.
         let to = (2 * place + 1) * part + page - LINE + off[1];
         format!("lea rsi, [r14 + {from}]; lea rdi, [r14 + {to}]; {}", method.copy_text(bytes))
     };
@@ -99,8 +103,8 @@ fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usi
     }
 }
 
-/// Copies by a method, aligned or not, to one place and to two: the numbers are of the method, of its alignment and of
-/// the places.
+/// Copies by a method, aligned or not, to one place and to two: the numbers are of the method, of
+/// its alignment and of the places.
 fn build_copies(bytes: usize, inputs: &Inputs) -> StepLoop {
     let [method, unaligned, places, _] = inputs.numbers;
     repeat_copies(&METHODS[method], bytes, if unaligned == 1 { OFF } else { [0; 2] }, places)

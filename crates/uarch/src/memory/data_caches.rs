@@ -28,8 +28,9 @@ pub(super) fn with_other_ring(bytes: usize) -> StepLoop {
 
 // The levels of data caches, by loads that need few translations.
 //
-// In small pages, and in huge ones whose memory a hypervisor has split, loads in random order get dearer where their translations are no longer at hand.
-// That end may lie just before the second cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
+// In small pages, and in huge ones whose memory a hypervisor has split, loads in random order get
+// dearer where their translations are no longer at hand. That end may lie just before the second
+// cache's, which is soft then: from 256 KiB to 1.4 MiB on Genoa (family 25, model 17) in a guest.
 
 /// Every other line of them.
 fn half_of_each_page(bytes: usize) -> StepLoop {
@@ -38,7 +39,8 @@ fn half_of_each_page(bytes: usize) -> StepLoop {
 
 // The levels of data caches in huge pages.
 //
-// Physical memory is in one piece over 2 MiB: sets fill evenly, and a level ends at one count. Translations cost less too.
+// Physical memory is in one piece over 2 MiB: sets fill evenly, and a level ends at one count.
+// Translations cost less too.
 
 pub(crate) const TESTS: &[TestSpec] = &[
     TestSpec {
@@ -61,8 +63,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
             count_range: [4 << 10, 128 << 20],
             unit: Unit::Bytes,
             min_rise: 3.0,
-            // The next cache takes more than twice as long. Translations that are not at hand make loads from the second cache dearer
-            // by a half at most.
+            // The next cache takes more than twice as long. Translations that are not at hand make
+            // loads from the second cache dearer by a half at most.
             min_ratio: 1.8,
             fills_randomly: true,
             cost_definition: Some(
@@ -117,7 +119,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 family: ProgramFamily::new("each line, beside 8 KiB", |bytes| in_huge_pages(with_other_ring(bytes))),
                 occupied: OCCUPIED,
             }),
-            // What has room in a small page is in one. No known second cache is larger, and others use third ones too.
+            // What has room in a small page is in one. No known second cache is larger, and others
+            // use third ones too.
             count_range: [8 << 10, 8 << 20],
             unit: Unit::Bytes,
             min_rise: 3.0,
@@ -160,7 +163,8 @@ mod tests {
         assert_eq!(strides.collect::<BTreeSet<_>>(), BTreeSet::from([LINE, 2 * LINE]));
     }
 
-    /// Bytes of the largest second cache that is published for a core of its own (Lion Cove: 3 MiB, Intel, 2024).
+    /// Bytes of the largest second cache that is published for a core of its own (Lion Cove: 3 MiB,
+    /// Intel, 2024).
     const LARGEST: usize = 3 << 20;
 
     #[test]

@@ -16,10 +16,11 @@ const CALL: usize = 32 << 10;
 const NEAR: usize = 16 << 10;
 const FAR: usize = 128 << 10;
 
-/// y = a x + y with registers of so many bytes, as many elements at once as there are together. A step is a number.
+/// y = a x + y with registers of so many bytes, as many elements at once as there are together. A
+/// step is a number.
 fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepLoop {
-    // R14 points to x, and y is half a page and five lines behind its end: no load's address is that of a store in its last 12 bits, or 10. RBP is
-    // the place in both.
+    // R14 points to x, and y is half a page and five lines behind its end: no load's address is
+    // that of a store in its last 12 bits, or 10. RBP is the place in both.
     let half = bytes / 2;
     let y = half + PAGE_BYTES as usize / 2 + 5 * LINE;
     let name = ["xmm", "ymm", "zmm"][width.ilog2() as usize - 4];
@@ -72,7 +73,8 @@ fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepL
     }
 }
 
-/// The numbers are the width, how many are together, and whether multiplication and addition are one.
+/// The numbers are the width, how many are together, and whether multiplication and addition are
+/// one.
 fn build_daxpy(bytes: usize, inputs: &Inputs) -> StepLoop {
     let [width, together, fused, _] = inputs.numbers;
     daxpy_loop(bytes, width, together, fused == 1)

@@ -3,7 +3,8 @@
 use crate::spec::*;
 use iced_x86::CpuidFeature::{AVX, AVX512F};
 
-/// The lines of the store in both programs. One of up to 16 bytes begins so far behind the line's begin that no load crosses its ends.
+/// The lines of the store in both programs. One of up to 16 bytes begins so far behind the line's
+/// begin that no load crosses its ends.
 const AT: [usize; 2] = [64, 64 + 320];
 const INSIDE: usize = 24;
 /// Bytes before the end of a line, and of a page, at which its first one is.
@@ -16,8 +17,9 @@ const ITERATIONS: u64 = 48;
 struct StoreLoadPair {
     store: usize,
     load: usize,
-    /// The store stays, and the load goes from the first place at which they have a byte in common to the last one, by steps of
-    /// this many bytes; or both are at the same place, which goes across the end of this many bytes.
+    /// The store stays, and the load goes from the first place at which they have a byte in common
+    /// to the last one, by steps of this many bytes; or both are at the same place, which goes
+    /// across the end of this many bytes.
     step_or_end: usize,
 }
 
@@ -63,8 +65,9 @@ fn store_and_load(pair: &StoreLoadPair, program: usize, [to, from]: [usize; 2]) 
     [store, load]
 }
 
-/// Multiplications of a general register behind the load, which are subtracted: without them loads of a part that some cores take for renamed at first come late now and
-/// then, by the place of the code.
+/// Multiplications of a general register behind the load, which are subtracted: without them loads
+/// of a part that some cores take for renamed at first come late now and then, by the place of the
+/// code.
 fn multiply_links(pair: &StoreLoadPair, program: usize) -> &'static str {
     match (pair.store > 8, program) {
         (true, _) => "",
@@ -97,7 +100,8 @@ fn repeated(text: &str) -> StepLoop {
     StepLoop { iterations: ITERATIONS, ..AsmLoop::REPEATED.assemble(text, 0) }
 }
 
-/// Two programs of a store and a load. A chain of general registers has links, which are subtracted.
+/// Two programs of a store and a load. A chain of general registers has links, which are
+/// subtracted.
 const fn chains(store: usize, load: usize, step_or_end: usize) -> [ProgramFamily; 2] {
     [chain("one place", [store, load, step_or_end, 0]), chain("another place", [store, load, step_or_end, 1])]
 }

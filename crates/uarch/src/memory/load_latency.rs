@@ -6,7 +6,8 @@ use iced_x86::CpuidFeature::{AVX, AVX512F};
 /// Cells that the loads go round, and loads of an iteration.
 const CELLS: usize = 8;
 const LOADS: usize = 32;
-/// Where the cells begin in their page: some cores are slow where base and address are in different pages.
+/// Where the cells begin in their page: some cores are slow where base and address are in different
+/// pages.
 const FIRST: usize = 1024;
 
 /// Where the cells are: bytes from one to the next, and how many further the next load goes.
@@ -22,8 +23,8 @@ const DOWN: CellLayout = CellLayout { apart: 192, next: 7 };
 const UP_NEAR: CellLayout = CellLayout { apart: 8, next: 1 };
 const DOWN_NEAR: CellLayout = CellLayout { apart: 16, next: 7 };
 
-/// Loads that each wait for the one before, in the register that is their address or a part of it. `held` is what a cell and that
-/// register hold, by the offset of the next cell.
+/// Loads that each wait for the one before, in the register that is their address or a part of it.
+/// `held` is what a cell and that register hold, by the offset of the next cell.
 fn load_chain(load: &str, register: &str, set: &str, cells: &CellLayout, held: impl Fn(usize) -> String) -> StepLoop {
     let offset = |place: usize| place % CELLS * cells.apart;
     let mut init = assemble(set);
@@ -56,7 +57,8 @@ fn plain_down(added: usize) -> StepLoop {
 /// Bytes that a register of an address holds that is no part of the chain.
 const ASIDE: usize = 64;
 
-/// Not through RBP: as a base it has a displacement too, of which some cores make a third part of the address.
+/// Not through RBP: as a base it has a displacement too, of which some cores make a third part of
+/// the address.
 fn base_chain(scale: usize) -> StepLoop {
     let set = format!("mov ecx, {}", ASIDE / scale);
     load_chain(&format!("mov rdx, [rdx + rcx*{scale}]"), "rdx", &set, &UP, pointer_text(ASIDE))
@@ -100,7 +102,8 @@ fn sign_extending(bits: usize, register: &str) -> String {
     }
 }
 
-/// A load into a vector register of so many bytes, or of their first eight, then a move of these to a general one.
+/// A load into a vector register of so many bytes, or of their first eight, then a move of these to
+/// a general one.
 fn float_load_chain(bytes: usize) -> StepLoop {
     let both = match bytes {
         8 => "movsd xmm0, [rbp]; movq rbp, xmm0",

@@ -4,9 +4,9 @@ use crate::spec::*;
 
 // Loads that wait for a store to another address.
 
-/// A chain of loads of a cell that holds its own address, beside stores `{a}` bytes behind it, less the same beside stores that
-/// are one or two lines further. A store's address comes with the load's, so that the load meets it before it is checked in
-/// whole.
+/// A chain of loads of a cell that holds its own address, beside stores `{a}` bytes behind it, less
+/// the same beside stores that are one or two lines further. A store's address comes with the
+/// load's, so that the load meets it before it is checked in whole.
 const fn offset(bytes: &'static str) -> [ProgramVariant; 2] {
     let texts = [bytes, "", "", ""];
     let one = AsmLoop { before: "lea rbp, [r14 + 256]; mov [rbp], rbp", ..AsmLoop::REPEATED };
@@ -22,10 +22,11 @@ const fn offset(bytes: &'static str) -> [ProgramVariant; 2] {
 
 // Loads that a core lets go ahead of stores whose addresses it does not know yet.
 //
-// A function stores and loads, the address of the store later than that of the load. It is called many times in turn, the first time with
-// the load's own address, which shows the core that the load must wait, and then with another one. In one of these clean runs the store's
-// address comes much later, and much waits for the load: if the load goes ahead by then, that costs so much less than in the first clean
-// run. Where in the row that run is alone differs.
+// A function stores and loads, the address of the store later than that of the load. It is called
+// many times in turn, the first time with the load's own address, which shows the core that the
+// load must wait, and then with another one. In one of these clean runs the store's address comes
+// much later, and much waits for the load: if the load goes ahead by then, that costs so much less
+// than in the first clean run. Where in the row that run is alone differs.
 
 /// Rows of the shorter call.
 const ROWS: u64 = 4;
@@ -36,7 +37,8 @@ const ALWAYS: usize = 5;
 
 /// What a program consists of.
 struct RunTexts {
-    /// Runs of a row, the one that shows an alias among them: more than cores take that do not let a load go ahead for a while after one.
+    /// Runs of a row, the one that shows an alias among them: more than cores take that do not let
+    /// a load go ahead for a while after one.
     runs: usize,
     /// Makes the index of the store's address the load's own, and another one.
     index: [&'static str; 2],
@@ -63,7 +65,8 @@ const OTHER: RunTexts = RunTexts {
     behind: "imul r8, r8, 3; ",
 };
 
-/// A row in which the store's address is late in this run. Each run waits until the one before is complete.
+/// A row in which the store's address is late in this run. Each run waits until the one before is
+/// complete.
 fn run_row(late: usize, texts: &RunTexts) -> StepLoop {
     let RunTexts { runs, index: [own, another], address, access, behind } = texts;
     let run = |number: usize| {
@@ -88,7 +91,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
         answers: &[],
         part: TestedPart::Memory,
         experiment: Experiment::Contrast(ContrastSpec {
-            // By the place of the code 1.5 or 25 cycles, in chains that differ in their register alone (Genoa, family 25, model 17).
+            // By the place of the code 1.5 or 25 cycles, in chains that differ in their register
+            // alone (Genoa, family 25, model 17).
             rows: &[
                 TestRow::new("256_bytes", &offset("256")).varying_by_place(),
                 TestRow::new("512_bytes", &offset("512")).varying_by_place(),
@@ -133,7 +137,8 @@ mod tests {
     use super::*;
     use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 
-    /// Wherever the late run is, a row has the same instructions, but of the chains before and behind it.
+    /// Wherever the late run is, a row has the same instructions, but of the chains before and
+    /// behind it.
     #[test]
     fn rows_differ_in_the_place_of_one_run_alone() {
         for texts in [&ONE, &OTHER] {

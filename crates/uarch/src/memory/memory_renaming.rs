@@ -1,8 +1,9 @@
 //! Loads that a core knows to be of a store before them without their addresses.
 //!
-//! A chain goes from a register through a store and a load of it, and through multiplications, so that nothing but the chain limits it. Renaming
-//! can give the load what the store has where it loads the same; a load that begins behind the store's first byte has to wait for
-//! memory. What is between the two and how their addresses are written is the same in both programs.
+//! A chain goes from a register through a store and a load of it, and through multiplications, so
+//! that nothing but the chain limits it. Renaming can give the load what the store has where it
+//! loads the same; a load that begins behind the store's first byte has to wait for memory. What is
+//! between the two and how their addresses are written is the same in both programs.
 
 use crate::spec::*;
 
@@ -14,22 +15,25 @@ const LINKS: usize = 2;
 const STORES_EACH: usize = 2;
 const INSTRUCTIONS_EACH: usize = 6;
 
-/// RBP is R14, R13 is one, R12 zero, and RSP points to the end of the pages. There are few steps, as cores know by the
-/// instructions which loads are of which stores.
+/// RBP is R14, R13 is one, R12 zero, and RSP points to the end of the pages. There are few steps,
+/// as cores know by the instructions which loads are of which stores.
 const CHAIN: AsmLoop = AsmLoop {
     setup: "mov rbp, r14; mov r13d, 1; xor r12d, r12d; lea rsp, [r14 + 8192]; mov eax, 1; mov esi, 1",
     iterations: Some(60),
     ..AsmLoop::bare(STEPS, 2)
 };
 
-/// Bytes in which no store between is at the address of the load: some cores take a load for one of a store that is a
-/// multiple of as many bytes away, and begin again when they see that it is not (31 cycles on Genoa, family 25, model 17).
+/// Bytes in which no store between is at the address of the load: some cores take a load for one of
+/// a store that is a multiple of as many bytes away, and begin again when they see that it is not
+/// (31 cycles on Genoa, family 25, model 17).
 const ALIAS: usize = 1024;
-/// Where the stores between begin: behind all that is stored and loaded by offsets of less than half of these bytes.
+/// Where the stores between begin: behind all that is stored and loaded by offsets of less than
+/// half of these bytes.
 const BETWEEN: usize = ALIAS + ALIAS / 2;
 
-/// A chain whose load is behind so many stores or no-operations, and multiplications that last longer than these: one for
-/// as many as the first number. The texts are the store, the load and the multiplication.
+/// A chain whose load is behind so many stores or no-operations, and multiplications that last
+/// longer than these: one for as many as the first number. The texts are the store, the load and
+/// the multiplication.
 fn chain_across(number: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts: [store, load, link, between], numbers: [each, ..] } = *inputs;
     let between: String = match between {
@@ -45,8 +49,8 @@ const fn renamed(part: &'static str, whole: &'static str) -> ProgramVariant {
     CHAIN.asm(part).less(whole)
 }
 
-/// A chain through `rax` and one through `rsi`: the address of each store, that of its load, that of the load of a part, and
-/// what is between.
+/// A chain through `rax` and one through `rsi`: the address of each store, that of its load, that
+/// of the load of a part, and what is between.
 const fn of_64(one: Texts, other: Texts) -> [ProgramVariant; 2] {
     [
         CHAIN
@@ -255,8 +259,9 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 TestRow::for_n("128_instructions", 128, NOPS),
                 TestRow::for_n("256_instructions", 256, NOPS),
             ],
-            // Renaming saves the way through memory, of four cycles at least. Behind 32 stores the whole takes one cycle more than the part, where neither is renamed
-            // (Genoa, family 25, model 17).
+            // Renaming saves the way through memory, of four cycles at least. Behind 32 stores the
+            // whole takes one cycle more than the part, where neither is renamed (Genoa, family 25,
+            // model 17).
             tolerance: 2.0,
             tolerance_share: 0.2,
         }),
@@ -307,7 +312,8 @@ mod tests {
         }
     }
 
-    /// The program loads a part behind the first byte of what was stored, and the control from that byte on.
+    /// The program loads a part behind the first byte of what was stored, and the control from that
+    /// byte on.
     #[test]
     fn the_control_loads_what_was_stored_from_its_first_byte_on() {
         let rows = find_test("memory_renaming").rows().iter().chain(find_test("memory_renaming_reach").rows());

@@ -1,8 +1,10 @@
 //! Misses that are on their way at once.
 //!
-//! Lines are flushed from all caches, and fetched all at once. Behind them comes a chain of loads that the second cache answers. While the nearest cache
-//! has a buffer for each line that it waits for and for one more, the chain goes on beside them; with one line more it waits until one is back. So nothing
-//! hangs on how fast lines come from memory. The same program with other lines, which are in the nearest cache, is subtracted.
+//! Lines are flushed from all caches, and fetched all at once. Behind them comes a chain of loads
+//! that the second cache answers. While the nearest cache has a buffer for each line that it waits
+//! for and for one more, the chain goes on beside them; with one line more it waits until one is
+//! back. So nothing hangs on how fast lines come from memory. The same program with other lines,
+//! which are in the nearest cache, is subtracted.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -14,7 +16,8 @@ use cyclescope_core::random::Random;
 const MOST: usize = 96;
 /// Lines that are there beforehand in the witness.
 const BEFORE: usize = 4;
-/// Bytes from a line to the next: no two are in a pair of lines that a core fetches together, and all sets have their part.
+/// Bytes from a line to the next: no two are in a pair of lines that a core fetches together, and
+/// all sets have their part.
 const APART: usize = 5 * LINE;
 /// Bytes of the lines that are flushed: as many others, which are not, follow.
 const FLUSHED: usize = MOST * APART;
@@ -23,7 +26,8 @@ const ORDERS: usize = 2;
 const ITERATIONS: u64 = 2;
 /// Lines of the chain: more than any nearest cache holds, and fewer than any second one.
 const RING: usize = 2048;
-/// Loads of the chain. They take longer than memory does to answer so many misses (on Zen 4 2240 core cycles, and 80 misses 2400).
+/// Loads of the chain. They take longer than memory does to answer so many misses (on Zen 4 2240
+/// core cycles, and 80 misses 2400).
 const LINKS: usize = 160;
 
 /// How the lines of a batch are used.
@@ -49,7 +53,8 @@ fn miss_batches(number: usize, how: MissBatch) -> StepLoop {
         random.shuffle(&mut lines);
         let mut text: String =
             lines[..before + number].iter().map(|line| format!("clflush [r12 + {line}]; ")).collect();
-        // MFENCE waits for the flushes, and LFENCE for the loads before it (Intel SDM vol. 2, CLFLUSH and LFENCE).
+        // MFENCE waits for the flushes, and LFENCE for the loads before it (Intel SDM vol. 2,
+        // CLFLUSH and LFENCE).
         text += "mfence; lfence";
         for (place, line) in lines[..before + number].iter().enumerate() {
             text += "; ";

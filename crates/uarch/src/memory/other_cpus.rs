@@ -5,8 +5,8 @@ use cyclescope_code::program::memory::{PhysicalFrames, ProgramMemory};
 
 // What another CPU shares with the measured one.
 
-/// Reads through 64 pages, which are more than a first cache holds and less than a second one. Each load is `{a}` bytes
-/// behind the last one.
+/// Reads through 64 pages, which are more than a first cache holds and less than a second one. Each
+/// load is `{a}` bytes behind the last one.
 const fn read_through(name: &'static str, bytes: &'static str) -> ProgramFamily {
     let pages = AsmLoop { setup: "xor r12d, r12d", ..AsmLoop::bare(32, 64) };
     let text = "and r12d, 0x3ffff; mov rax, [r14 + r12]; add r12d, {a}";
@@ -118,8 +118,9 @@ pub(crate) const TESTS: &[TestSpec] = &[
         source: "N. Viennot, core-to-core-latency (2022)",
         answers: &[],
         part: TestedPart::Environment,
-        // A message, and looks at its answer. 16384 of them take some microseconds: more than any two CPUs of a machine need, and
-        // little enough where nobody answers. There is no PAUSE, which takes as long as the answer on some cores.
+        // A message, and looks at its answer. 16384 of them take some microseconds: more than any
+        // two CPUs of a machine need, and little enough where nobody answers. There is no PAUSE,
+        // which takes as long as the answer on some cores.
         experiment: Experiment::Exchanges(ExchangesSpec {
             programs: [
                 ExchangeProgram {

@@ -5,7 +5,8 @@ use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PagePresence, PointerPosition, ProgramMemory, StoreLifetime,
 };
 
-/// Bytes in which rows of loads begin, a power of two: more than any second cache holds. Hardly a line of a row is in one.
+/// Bytes in which rows of loads begin, a power of two: more than any second cache holds. Hardly a
+/// line of a row is in one.
 const REGION: usize = 32 << 20;
 /// Loads of a row, and rows of the shorter call.
 const ROW: usize = 64;
@@ -13,11 +14,12 @@ const ROWS: usize = 5;
 /// The largest distance.
 const MOST: usize = 4096;
 
-/// So many rows, in the shorter call, of loads this far apart, 256 KiB at most. Each row begins anywhere in the region at a multiple of
-/// some bytes, and each load waits for the one before. One instruction loads, for prefetchers know loads by their place too.
+/// So many rows, in the shorter call, of loads this far apart, 256 KiB at most. Each row begins
+/// anywhere in the region at a multiple of some bytes, and each load waits for the one before. One
+/// instruction loads, for prefetchers know loads by their place too.
 fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLoop {
-    // R14 points to the region and R13 to a cell with the last random number; RBP holds it, R8 is the place, and R11 keeps of a
-    // number what is a multiple. Every word of the region is zero.
+    // R14 points to the region and R13 to a cell with the last random number; RBP holds it, R8 is
+    // the place, and R11 keeps of a number what is a multiple. Every word of the region is zero.
     let first = row_start(loads, apart);
     let multiplier = 6_364_136_223_846_793_005u64.to_le_bytes();
     let mut init = assemble("mov rbp, [r13]; inc rbp; xor eax, eax");

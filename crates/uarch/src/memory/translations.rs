@@ -5,7 +5,8 @@ use cyclescope_code::program::memory::{HUGE_PAGE_BYTES, MemoryArea, PAGE_BYTES, 
 
 // Translations of data addresses.
 
-/// One line of each page, the next one in the next page, so that all sets of the cache have their part.
+/// One line of each page, the next one in the next page, so that all sets of the cache have their
+/// part.
 fn line_of_each_page(pages: usize) -> StepLoop {
     chase_loop(pages, PAGE_BYTES as usize + LINE, RingOrder::RandomByLine)
 }
@@ -27,15 +28,17 @@ fn with_other_ring(pages: usize) -> StepLoop {
 
 // Translations of data addresses in huge pages.
 
-/// One line of each page. The next one is in the next page, and in the next 4 KiB of it: so all sets of the cache have their part,
-/// and where the hypervisor splits huge pages all sets of translations.
+/// One line of each page. The next one is in the next page, and in the next 4 KiB of it: so all
+/// sets of the cache have their part, and where the hypervisor splits huge pages all sets of
+/// translations.
 fn line_of_each_huge_page(pages: usize) -> StepLoop {
     in_huge_pages(chase_loop(pages, (HUGE_PAGE_BYTES + PAGE_BYTES) as usize + LINE, RingOrder::RandomByLine))
 }
 
 // What huge pages are worth here.
 
-/// Small pages of the ring, 32 MiB of them: more than any level of translations holds, and their lines have room in a second cache.
+/// Small pages of the ring, 32 MiB of them: more than any level of translations holds, and their
+/// lines have room in a second cache.
 const RING_PAGES: usize = 8192;
 
 /// One line of each page.
@@ -113,8 +116,8 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 })
                 .less(as_many_others),
             ],
-            // Where huge pages are split, their pieces have the room of small pages: no core with less for huge ones than for small
-            // ones has more than these.
+            // Where huge pages are split, their pieces have the room of small pages: no core with
+            // less for huge ones than for small ones has more than these.
             count_range: [8, 48],
             min_rise: 3.0,
             min_ratio: 1.3,

@@ -1,27 +1,32 @@
 //! Page walks that are on their way at once.
 //!
-//! Each load is of another page, of more pages than any core has translations of at hand. All pages are the same few in memory, so that the nearest cache
-//! holds what is loaded. The same loads of a few pages are subtracted.
+//! Each load is of another page, of more pages than any core has translations of at hand. All pages
+//! are the same few in memory, so that the nearest cache holds what is loaded. The same loads of a
+//! few pages are subtracted.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
     AreaFill, AreaPointer, MemoryArea, PAGE_BYTES, PhysicalFrames, PointerPosition, ProgramMemory, StoreLifetime,
 };
 
-/// Pages that are loaded from: twice as many as the largest second level of translations has entries (4096 on Zen 5: AMD, Software Optimization Guide for
-/// the AMD Zen5 Microarchitecture, 58455), and those of the control.
+/// Pages that are loaded from: twice as many as the largest second level of translations has
+/// entries (4096 on Zen 5: AMD, Software Optimization Guide for the AMD Zen5 Microarchitecture,
+/// 58455), and those of the control.
 const PAGES: usize = 8192;
 const FEW: usize = 16;
-/// Bytes from one to the next: no two are in a group of pages whose translations have one entry, as four have on Zen where they are in a row in memory too.
+/// Bytes from one to the next: no two are in a group of pages whose translations have one entry, as
+/// four have on Zen where they are in a row in memory too.
 const STRIDE: usize = 4 * PAGE_BYTES as usize;
-/// By how many bits a page's place is more than that of its line, and all places of lines: 64 pages in a row use 64 lines, each in another set.
+/// By how many bits a page's place is more than that of its line, and all places of lines: 64 pages
+/// in a row use 64 lines, each in another set.
 const TO_LINES: u32 = STRIDE.ilog2() - LINE.ilog2();
 const LINES: usize = PAGE_BYTES as usize - LINE;
 /// Pages in memory.
 const FRAMES: usize = 64;
-/// Pages from one load to the next of two programs: odd, so that all pages have their turn, and about the square root of two and the golden section of all. On
-/// Zen 4 a batch of eight loads 5063 pages apart took as long as one of six, and one of seven half as long again; with 3393 pages both took longer. That is not
-/// explained, so the two programs differ in it.
+/// Pages from one load to the next of two programs: odd, so that all pages have their turn, and
+/// about the square root of two and the golden section of all. On Zen 4 a batch of eight loads 5063
+/// pages apart took as long as one of six, and one of seven half as long again; with 3393 pages
+/// both took longer. That is not explained, so the two programs differ in it.
 const STEPS: [usize; 2] = [3393, 5063];
 /// Walks that are there beforehand in the witness.
 const BEFORE: usize = 2;
@@ -43,7 +48,8 @@ struct WalkBatch {
     step: usize,
 }
 
-/// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which is kept in what R13 points to.
+/// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which
+/// is kept in what R13 points to.
 fn walk_batches(number: usize, how: WalkBatch) -> StepLoop {
     let WalkBatch { pages, before, load, step } = how;
     let (mask, step) = (pages * STRIDE - 1, step * STRIDE);
@@ -202,10 +208,11 @@ mod tests {
         places.iter().map(|place| place / PAGE_BYTES as usize).collect()
     }
 
-    /// Pages whose translations may have one entry: four in a row on Zen, eight that lie in a line of a table.
+    /// Pages whose translations may have one entry: four in a row on Zen, eight that lie in a line
+    /// of a table.
     const GROUP: usize = 4;
-    /// Entries of the largest second level of translations (Zen 5, as above), and of the smallest first one (Silvermont: 32 entries of 4 KiB, Intel
-    /// optimization manual).
+    /// Entries of the largest second level of translations (Zen 5, as above), and of the smallest
+    /// first one (Silvermont: 32 entries of 4 KiB, Intel optimization manual).
     const TRANSLATIONS: [usize; 2] = [4096, 32];
 
     #[test]

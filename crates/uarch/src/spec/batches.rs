@@ -1,24 +1,28 @@
-//! Events of which a core has so many on their way at once, as data.
+//! How many events a core has on their way at once, as data.
 
 use super::program::{ProgramFamily, WitnessProgram};
 
 /// A test of how many events are on their way at once.
 #[derive(Debug)]
 pub(crate) struct BatchesSpec {
-    /// Unlike programs by the number of events of a batch, which waits for the one before. A number needs the first two to agree.
+    /// Unlike programs, by the number of events of a batch. Each batch waits for the one before. A
+    /// number needs the first two programs to agree.
     pub programs: &'static [ProgramFamily],
-    /// What one event takes, for a number of one.
+    /// One event: its cost is the unit of all batches.
     pub single_event: &'static ProgramFamily,
-    /// A program that has some on their way beforehand: the first program's end comes by so many earlier.
+    /// A program with events on their way beforehand: the first program's end comes earlier by
+    /// their number.
     pub witness: &'static WitnessProgram,
-    /// Events that the programs have beside those that are counted.
+    /// Events of the programs that are not counted.
     pub uncounted_events: usize,
-    /// Up to which part of one event the last number of events with room may take longer.
+    /// The last batch with room may take longer by this part of one event.
     pub last_event_slack: f64,
-    /// The numbers that are tried: all of them up to one, in their order.
+    /// Sizes of the batches, in ascending order.
     pub counts: &'static [usize],
-    /// Structures of other tests of which each event takes a part, which may be full first, and how much.
+    /// Structures of other tests that each event occupies, which may be full first: the test, and
+    /// how much.
     pub also_occupies: &'static [(&'static str, usize)],
-    /// The test of what limits how fast events follow each other, where they may be fewer than there is room for.
+    /// The test of what limits the pace of events, where the pace keeps batches smaller than the
+    /// room for them.
     pub pacing_test: &'static str,
 }

@@ -1,18 +1,19 @@
-//! Chains of slow instructions that wait for each other, before fillers and behind them.
+//! Chains of slow instructions before the fillers and behind them. Each instruction waits for the
+//! one before.
 
-/// Links of the second chain, and of a first one of the same instruction. So many last longer than any core takes to fetch
-/// the largest number of fillers.
+/// Links of the second chain, and of a first one of the same instruction. They last longer than any
+/// core takes to fetch the largest number of fillers.
 pub(crate) const CHAIN_LINKS: usize = 20;
 /// The chain before the fillers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FirstChain {
-    /// Its name.
+    /// The instruction's name.
     pub name: &'static str,
     /// A link, in legacy encoding and in VEX.
     pub link: [&'static str; 2],
     /// Number of links.
     pub link_count: usize,
-    /// What runs once before all.
+    /// Runs once before all.
     pub init: &'static str,
 }
 
@@ -33,7 +34,7 @@ pub(crate) const DIVSD: FirstChain = FirstChain {
 /// Square roots on the x87 stack.
 pub(crate) const FSQRT: FirstChain =
     FirstChain { name: "fsqrt", link: ["fsqrt", "fsqrt"], link_count: CHAIN_LINKS, init: "fld1" };
-/// Multiplications in rax, which last as long.
+/// Multiplications in rax, enough to last as long.
 pub(crate) const IMUL: FirstChain =
     FirstChain { name: "imul", link: ["imul rax, rax", "imul rax, rax"], link_count: 4 * CHAIN_LINKS, init: "" };
 /// Divisions of a large number by one in rax, few and slow. They take RCX and RDX too.
@@ -43,12 +44,12 @@ pub(crate) const DIV: FirstChain = FirstChain {
     link_count: CHAIN_LINKS,
     init: "mov rax, -1; xor edx, edx; mov ecx, 1",
 };
-/// The same of signed numbers.
+/// Signed divisions of the largest number by one.
 pub(crate) const IDIV: FirstChain = FirstChain {
     name: "idiv",
     link: ["idiv rcx", "idiv rcx"],
     link_count: CHAIN_LINKS,
     init: "mov rax, 0x7fffffffffffffff; xor edx, edx; mov ecx, 1",
 };
-/// The second chain.
+/// A link of the second chain, in legacy encoding and in VEX.
 pub(crate) const SECOND_CHAIN_LINK: [&str; 2] = ["sqrtsd xmm1, xmm1", "vsqrtsd xmm1, xmm1, xmm1"];

@@ -1,4 +1,4 @@
-//! What a program costs at each place of a row of places, as data.
+//! The cost of a program at each place of a row of places, as data.
 
 use super::program::ProgramFamily;
 use iced_x86::CpuidFeature;
@@ -8,26 +8,26 @@ use iced_x86::CpuidFeature;
 pub(crate) struct CostMapSpec {
     /// The rows.
     pub rows: &'static [MapRow],
-    /// Core cycles by which two costs may differ that are the same; and the share.
+    /// Core cycles by which two equal costs may differ.
     pub tolerance: f64,
-    /// See `apart`.
+    /// Share of the larger cost by which two equal costs may differ.
     pub tolerance_share: f64,
 }
 
-/// Places in a row.
+/// A row of places.
 #[derive(Debug)]
 pub(crate) struct MapRow {
-    /// The rest of its key.
+    /// The key of its record, behind the test's name.
     pub name: &'static str,
     /// The first place.
     pub first_place: isize,
-    /// How many there are.
+    /// Number of places.
     pub place_count: usize,
-    /// How far one is from the next.
+    /// Distance from one place to the next.
     pub stride: usize,
-    /// Two unlike programs, by the number of a place.
+    /// Two unlike programs, by the number of the place.
     pub programs: [ProgramFamily; 2],
-    /// The features that they need beside those of every x86-64.
+    /// CPU features that they need beyond x86-64.
     pub required_features: &'static [CpuidFeature],
 }
 

@@ -4,35 +4,35 @@ use super::program::ProgramVariant;
 use super::rate::TestRow;
 use iced_x86::CpuidFeature::{self, AVX, AVX512F};
 
-/// General registers that programs without chains may change: neither pointers nor the place in a loop.
+/// General registers that programs without chains may change: no pointers and no loop counters.
 const GENERAL_REGISTERS: [&str; 11] = ["rax", "rcx", "rdx", "rbx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12"];
-/// Vector registers that all encodings have.
+/// Vector registers in all encodings.
 const VECTOR_REGISTERS: usize = 16;
 
-/// A load of 8, 16, 32 or 64 bytes from an address into a register of this number, modulo those that there are.
+/// A load of 8, 16, 32 or 64 bytes. The register's number is taken modulo the number of registers.
 pub(crate) fn load_text(width: usize, register: usize, address: &str) -> String {
     let (name, _) = move_mnemonics(width);
     format!("{name} {}, [{address}]", register_name(width, register))
 }
 
-/// A store.
+/// A store of 8, 16, 32 or 64 bytes.
 pub(crate) fn store_text(width: usize, register: usize, address: &str) -> String {
     let (name, _) = move_mnemonics(width);
     format!("{name} [{address}], {}", register_name(width, register))
 }
 
-/// A store that goes past the caches.
+/// A non-temporal store, which goes past the caches.
 pub(crate) fn nontemporal_store_text(width: usize, register: usize, address: &str) -> String {
     let (_, name) = move_mnemonics(width);
     format!("{name} [{address}], {}", register_name(width, register))
 }
 
-/// A row of programs that move so many bytes at once, where the CPU has registers of that width.
+/// A row of programs that move this many bytes at once, for CPUs with registers of that width.
 pub(crate) const fn width_row(name: &'static str, width: usize, ways: &'static [ProgramVariant]) -> TestRow {
     TestRow::for_n(name, width, ways).requiring(features_of_width(width))
 }
 
-/// The features that registers of this width need.
+/// CPU features for registers of this width.
 const fn features_of_width(width: usize) -> &'static [CpuidFeature] {
     match width {
         32 => &[AVX],
@@ -41,7 +41,7 @@ const fn features_of_width(width: usize) -> &'static [CpuidFeature] {
     }
 }
 
-/// The instruction, and the one that goes past the caches.
+/// Mnemonics of a move and of a non-temporal store.
 fn move_mnemonics(width: usize) -> (&'static str, &'static str) {
     match width {
         8 => ("mov", "movnti"),

@@ -6,36 +6,40 @@ use cyclescope_core::unit::Unit;
 /// A test of levels, each larger and slower than the one before.
 #[derive(Debug)]
 pub(crate) struct LevelsSpec {
-    /// Unlike programs. A size needs the first two to agree, and the cost of a step another one to agree with the first.
+    /// Unlike programs. A size needs the first two to agree, and the cost of a step another one to
+    /// agree with the first.
     pub programs: &'static [ProgramFamily],
-    /// Such programs for cores on which the first ones have no end; none where every core has one.
+    /// Programs for cores on which the first ones show no end; empty if every core shows one.
     pub fallback_programs: &'static [ProgramFamily],
-    /// What each that is counted takes of structures of other tests, which may be full first: these tests, and how much.
+    /// Structures of other tests that each counted item occupies, which may be full first: the
+    /// test, and how much.
     pub also_occupies: &'static [(&'static str, usize)],
-    /// A program that occupies a part beforehand: the first level ends by so much earlier.
+    /// A program that occupies a part beforehand: the first level ends earlier by that part.
     pub witness: Option<&'static WitnessProgram>,
-    /// The smallest count, and the largest one where memory allows it.
+    /// The smallest count, and the largest one if memory allows it.
     pub count_range: [usize; 2],
     /// What is counted.
     pub unit: Unit,
     /// The least rise of a step's cost from a level to the next, in core cycles.
     pub min_rise: f64,
-    /// The least ratio of a level's cost to the last one of the level before. What else becomes dearer at once has to be below it.
+    /// The least ratio of a level's cost to the last cost of the level before. Other causes of a
+    /// rise have to stay below it.
     pub min_ratio: f64,
-    /// Whether what is counted fills the sets of a structure by chance, as by physical pages.
+    /// Whether the items fill the sets of a structure by chance, as physical pages do.
     pub fills_randomly: bool,
-    /// Whether it is of one structure: its size has the test's name, and what costs more behind its end is no level.
+    /// Whether it tests one structure: the size has the test's name, and a rise behind its end is
+    /// not a level.
     pub single_structure: bool,
-    /// Whether every core has an end of it: where none is seen, it was not found.
+    /// Whether every core has an end: if none is seen, the verdict is `unclear`, not `none`.
     pub always_ends: bool,
-    /// What the cost of a step in a level is; `None` where it has no meaning of its own.
+    /// What the cost of a step in a level means; `None` if the cost is not reported.
     pub cost_definition: Option<&'static str>,
-    /// Bytes of memory for each that is counted; no more is tried than has room in what may be used.
+    /// Bytes of memory per item. Counts that need more memory than allowed are not tried.
     pub bytes_per_count: usize,
 }
 
 impl LevelsSpec {
-    /// A test of counts that need no memory and take nothing of other structures.
+    /// Defaults: items that need no memory and occupy no other structure.
     pub(crate) const COUNTS: LevelsSpec = LevelsSpec {
         programs: &[],
         fallback_programs: &[],
@@ -52,7 +56,7 @@ impl LevelsSpec {
         bytes_per_count: 0,
     };
 
-    /// The largest count for which this many bytes of memory are enough, and no less than the smallest one.
+    /// The largest count that fits this many bytes of memory, at least the smallest count.
     pub(crate) fn max_count(&self, memory: u64) -> usize {
         let room = memory.checked_div(self.bytes_per_count as u64).unwrap_or(u64::MAX);
         self.count_range[1].min(usize::try_from(room).unwrap_or(usize::MAX)).max(self.count_range[0])

@@ -1,4 +1,4 @@
-//! Loops that several tests are made of.
+//! Loops that several tests use: pointer rings, and rows of jumps.
 
 use super::step_loop::{StepLoop, assemble};
 use cyclescope_code::program::memory::{
@@ -12,17 +12,18 @@ const CHASE_LOADS: usize = 32;
 const CHASE_ITERATIONS: u64 = 24;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
-/// Times that a chase goes all the way round before it is timed.
+/// Rounds of a chase before it is timed.
 const ROUNDS_BEFORE: usize = 2;
-/// Elements that it visits before at most, behind a reading of all of them, one after another, which takes less time: what has room in a
-/// cache is there then, and what has none is what comes next.
+/// Most elements of these rounds. A faster pass over all elements in order precedes them: it brings
+/// in what fits a cache, and the rounds bring in what comes next.
 const MAX_STEPS_BEFORE: usize = 1 << 19;
 
-/// Loads that each wait for the one before, around a ring of this many elements in this order, each call where the last one
-/// stopped. The first call goes around it before.
+/// A chase: loads that each wait for the one before, around a ring of this many elements. Each call
+/// continues where the last one stopped. The first call goes around the ring before.
 pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> StepLoop {
-    // R14 points to the ring and R13 to a cell with the place in it, the number of steps to go before, and that of elements to read
-    // before these. RBP holds the place: no clock changes it, not one that calls a function either.
+    // R14 points to the ring. R13 points to a cell with the place in it, the steps to go before,
+    // and the elements to read before these. RBP holds the place: no timing method changes RBP, not
+    // even one that calls a function.
     let ring = PointerRing { stride: stride as u32, order, seed: elements as u64 };
     let bytes = ((elements - 1) * stride + 8) as u64;
     let before = (ROUNDS_BEFORE * elements).min(MAX_STEPS_BEFORE) as u64;
@@ -56,7 +57,8 @@ pub(crate) fn chase_loop(elements: usize, stride: usize, order: RingOrder) -> St
     }
 }
 
-/// A chase whose loads take turns with those of another one, around as many elements of the same stride as are `beside`.
+/// A chase whose loads take turns with those of another one, around `beside` elements of the same
+/// stride.
 pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, beside: usize) -> StepLoop {
     let alone = chase_loop(elements, stride, RingOrder::RandomByLine);
     let mut memory = alone.memory;
@@ -68,7 +70,7 @@ pub(crate) fn chase_with_other_ring(elements: usize, stride: usize, beside: usiz
     StepLoop { body, memory, ..alone }
 }
 
-/// This many jumps, each to the next, this many bytes apart.
+/// Machine code of jumps, each to the next one, `apart` bytes from it.
 pub(crate) fn jump_row(number: usize, apart: usize) -> Vec<u8> {
     const JUMP: usize = 5;
     let distance = (apart - JUMP) as i32;

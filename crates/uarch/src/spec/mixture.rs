@@ -1,27 +1,29 @@
-//! Classes of instructions, and which of them want the same of a core, as data.
+//! Classes of instructions, and which of them compete for the same units, as data.
 
 /// A test of which classes of instructions slow each other down.
 #[derive(Debug)]
 pub(crate) struct MixtureSpec {
-    /// Classes that take nothing but what every instruction takes on its way to execution; the dearest counts.
+    /// Classes that use nothing but what every instruction uses on its way to execution. The
+    /// slowest counts.
     pub slot_classes: &'static [MixtureClass],
     /// The classes.
     pub classes: &'static [MixtureClass],
-    /// What runs once before all.
+    /// Runs once before all.
     pub init: &'static str,
-    /// Groups of three classes, drawn by chance, that test what pairs told.
+    /// Number of random groups of three classes that check the results of pairs.
     pub triple_count: usize,
 }
 
 /// Instructions that the core executes alike, and that do not wait for each other.
 #[derive(Debug)]
 pub(crate) struct MixtureClass {
-    /// Its name, and the rest of its key.
+    /// The name that results show, and the key of its record behind the test's name.
     pub name: &'static str,
-    /// Its instructions in turn, in legacy encoding and in VEX. A register that one of them reads and writes is written as rarely as
-    /// there are registers.
+    /// Its instructions, which take turns, in legacy encoding and in VEX. Registers that an
+    /// instruction reads and writes take turns too.
     pub code: [&'static [&'static str]; 2],
-    /// Others of the class, which the core executes as these. Where it does not, orders differ, and there is no number.
+    /// Other instructions of the class, which the core executes alike. If it does not, orders
+    /// disagree and there is no number.
     pub alternatives: [&'static [&'static str]; 2],
 }
 
@@ -35,7 +37,7 @@ pub(crate) const fn general_class(
 }
 
 impl MixtureClass {
-    /// The instruction of a place in an order, in VEX or not.
+    /// The instruction at a place of an order, in VEX or not.
     fn pick_instruction(&self, order: MixOrder, place: usize, vex: bool) -> &'static str {
         let all = if order == MixOrder::Runs { self.alternatives } else { self.code };
         let code = all[usize::from(vex)];
@@ -51,14 +53,14 @@ pub(crate) type ClassCount = (&'static MixtureClass, usize);
 pub(crate) enum MixOrder {
     /// Each class is spread as evenly as it can be.
     Spread,
-    /// The same in runs of a few, of the others of each class.
+    /// Each class in runs of four, with its alternatives.
     Runs,
-    /// The same in pairs.
+    /// Each class in pairs.
     Pairs,
 }
 
 impl MixOrder {
-    /// All. The last one is for where the others do not agree.
+    /// All orders. The last one decides if the others disagree.
     pub(crate) const ALL: [MixOrder; 3] = [MixOrder::Spread, MixOrder::Runs, MixOrder::Pairs];
 
     /// Instructions that stay together.

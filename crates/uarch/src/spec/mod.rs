@@ -1,4 +1,4 @@
-//! A test of the core as data: what it asks, the programs, and what its number means.
+//! A test of the core as data: its question, its programs, and what its number counts.
 
 mod batches;
 mod chain;
@@ -49,7 +49,7 @@ pub(crate) const WONG: &str = "H. Wong, Measuring Reorder Buffer Capacity (2013)
 pub(crate) struct TestSpec {
     /// Its name, and the key of its record.
     pub name: &'static str,
-    /// What it asks, in a few words.
+    /// The question, in a few words, as `--list` shows it.
     pub about: &'static str,
     /// What the number counts.
     pub definition: &'static str,
@@ -59,7 +59,7 @@ pub(crate) struct TestSpec {
     pub answers: &'static [&'static str],
     /// The part of the core that it is about.
     pub part: TestedPart,
-    /// What is measured, and looked for.
+    /// The programs, and what is derived from their costs.
     pub experiment: Experiment,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum TestedPart {
     Execution,
     /// Caches and translation.
     Memory,
-    /// What is told of them, and what other work takes.
+    /// What CPUID and the kernel report, and what background load takes.
     Environment,
 }
 
@@ -84,13 +84,13 @@ pub(crate) enum TestedPart {
 pub(crate) enum Experiment {
     /// The number of fillers at which two chains no longer overlap.
     Overlap(OverlapSpec),
-    /// The counts at which a step begins to take longer, and what it takes between them.
+    /// The counts at which the cost of a step rises, and its cost between them.
     Levels(LevelsSpec),
     /// What events cost.
     Contrast(ContrastSpec),
-    /// What the numbers of other tests, which these names are of, and all readings tell of the machine.
+    /// What other tests' numbers and all readings show of the machine.
     Environment {
-        /// The tests.
+        /// The names of those tests.
         reads: &'static [&'static str],
     },
     /// How many of something the core does in each cycle, or how many cycles one takes.
@@ -143,7 +143,7 @@ impl TestSpec {
         }
     }
 
-    /// The features that some of its programs need, and those with which some are left out.
+    /// CPU features that some of its programs need, and those that exclude some.
     pub(crate) fn used_features(&self) -> impl Iterator<Item = CpuidFeature> {
         let rows = self.rows();
         let ways = rows.iter().flat_map(|row| row.variants);

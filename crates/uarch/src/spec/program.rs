@@ -1,4 +1,5 @@
-//! Programs of steps in a loop: assembly as text, or machine code that a function generates for a count.
+//! Programs of steps in a loop: assembly as text, or machine code that a function generates for a
+//! count.
 
 use super::step_loop::{StepLoop, assemble, loop_in_pages};
 use iced_x86::CpuidFeature;
@@ -33,27 +34,29 @@ pub(crate) struct Inputs {
 pub(crate) struct AsmLoop {
     /// Runs once before, untimed.
     pub setup: &'static str,
-    /// Runs once behind `setup`, untimed.
+    /// Runs once after `setup`, untimed.
     pub before: &'static str,
-    /// Runs once behind the loop, untimed.
+    /// Runs once after the loop, untimed.
     pub following: &'static str,
     /// A step begins with the first of these texts, as many as the count of the row.
     pub counted: &'static [&'static str],
     /// Steps of an iteration.
     pub copies: usize,
-    /// Pages of memory, which are present.
+    /// Pages of memory.
     pub pages: u64,
-    /// Iterations of the shorter call; without, as many as take some ten thousand steps.
+    /// Iterations of the shorter call; by default some ten thousand steps.
     pub iterations: Option<u64>,
-    /// Its texts.
+    /// Texts for `{a}` to `{d}`.
     pub texts: Texts,
 }
 
-/// Iterations of the shorter call of a program whose steps take some hundred cycles: an undisturbed call has to be short.
+/// Iterations of the shorter call if steps take some hundred cycles: an undisturbed call has to be
+/// short.
 pub(crate) const ITERATIONS_SLOW: u64 = 8;
 
 impl AsmLoop {
-    /// The loop of [`asm`]: 32 steps and 18 pages. R12 is zero, and RSP points to the end of the pages.
+    /// The loop of [`asm`]: 32 steps and 18 pages. R12 is zero, and RSP points to the end of the
+    /// pages.
     pub(crate) const REPEATED: AsmLoop = AsmLoop {
         setup: "xor r12d, r12d; lea rsp, [r14 + 73728]",
         before: "",
@@ -64,15 +67,15 @@ impl AsmLoop {
         iterations: None,
         texts: [""; 4],
     };
-    /// The same with fewer iterations, for steps of some hundred cycles.
+    /// `REPEATED` with fewer iterations, for steps of some hundred cycles.
     pub(crate) const SLOW: AsmLoop = AsmLoop { iterations: Some(ITERATIONS_SLOW), ..AsmLoop::REPEATED };
 
-    /// A loop of this number of steps in which no register is set but R14.
+    /// A loop of this number of steps that sets no register but R14.
     pub(crate) const fn bare(copies: usize, pages: u64) -> AsmLoop {
         AsmLoop { setup: "", copies, pages, ..AsmLoop::REPEATED }
     }
 
-    /// The same loop with these texts in the place of `{a}` to `{d}`.
+    /// Sets the texts for `{a}` to `{d}`.
     pub(crate) const fn with(self, texts: Texts) -> AsmLoop {
         AsmLoop { texts, ..self }
     }
@@ -99,7 +102,7 @@ impl AsmLoop {
     }
 }
 
-/// A text with a row's texts and its count.
+/// Replaces the placeholders of a text.
 fn fill_in(text: &str, texts: &Texts, n: usize) -> String {
     let filled =
         ["{a}", "{b}", "{c}", "{d}"].iter().zip(texts).fold(text.to_string(), |all, (key, own)| all.replace(key, own));
@@ -126,11 +129,12 @@ impl ProgramSource {
 /// A program by a count, and the control that is subtracted from it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProgramFamily {
-    /// Its name, in which `{a}` to `{d}` are its texts and `{text}` its assembly; empty where its assembly is its name.
+    /// The label that results show. `{a}` to `{d}` are its texts and `{text}` its assembly; empty
+    /// if the assembly is the label.
     pub name: &'static str,
     /// The program.
     pub program: ProgramSource,
-    /// A program of as many steps that does all but what is asked: its cost is subtracted.
+    /// A program of as many steps without the event: its cost is subtracted.
     pub control: Option<ProgramSource>,
 }
 
@@ -140,7 +144,7 @@ impl ProgramFamily {
         ProgramFamily { name, program: ProgramSource::Generated(generate), control: None }
     }
 
-    /// The same program, less this one.
+    /// Subtracts what another function generates.
     pub(crate) const fn less(self, generate: fn(usize) -> StepLoop) -> ProgramFamily {
         ProgramFamily { control: Some(ProgramSource::Generated(generate)), ..self }
     }
@@ -150,12 +154,12 @@ impl ProgramFamily {
         self.program.build(n)
     }
 
-    /// Its control for a count.
+    /// The control for a count.
     pub(crate) fn control(&self, n: usize) -> Option<StepLoop> {
         self.control.map(|control| control.build(n))
     }
 
-    /// The name that results show.
+    /// The label with its texts filled in.
     pub(crate) fn label(&self) -> String {
         let texts = self.program.texts();
         let text = |program: &ProgramSource| match program {
@@ -173,18 +177,18 @@ impl ProgramFamily {
     }
 }
 
-/// A program that does it.
+/// A program of a row, with its control and the CPUs that can run it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProgramVariant {
     /// The program by the row's `n`, and its control.
     pub family: ProgramFamily,
-    /// The features that it needs beside those of every x86-64.
+    /// CPU features that it needs beyond x86-64.
     pub required_features: &'static [CpuidFeature],
-    /// A feature with which other variants do it better.
+    /// A feature that excludes it: other variants do better with that feature.
     pub excluded_feature: Option<CpuidFeature>,
 }
 
-/// A program as text, which a loop repeats: see [`AsmLoop::REPEATED`]. Its name is the text.
+/// A program as text, which the loop [`AsmLoop::REPEATED`] repeats. The text is its label.
 pub(crate) const fn asm(text: &'static str) -> ProgramVariant {
     AsmLoop::REPEATED.asm(text)
 }
@@ -214,7 +218,7 @@ impl ProgramVariant {
         ProgramVariant { family: ProgramFamily { control: Some(control), ..self.family }, ..self }
     }
 
-    /// The same program, less this text in the same loop.
+    /// Subtracts this text in the same loop.
     pub(crate) const fn less(self, text: &'static str) -> ProgramVariant {
         match self.family.program {
             ProgramSource::Asm(_, around) => self.with_control(ProgramSource::Asm(text, around)),
@@ -222,7 +226,7 @@ impl ProgramVariant {
         }
     }
 
-    /// The same program, less its text in another loop.
+    /// Subtracts the same text in another loop.
     pub(crate) const fn less_in(self, around: AsmLoop) -> ProgramVariant {
         match self.family.program {
             ProgramSource::Asm(text, _) => self.with_control(ProgramSource::Asm(text, around)),
@@ -230,12 +234,12 @@ impl ProgramVariant {
         }
     }
 
-    /// The same program, less what another function generates.
+    /// Subtracts what another function generates.
     pub(crate) const fn less_generated(self, generate: fn(usize) -> StepLoop) -> ProgramVariant {
         self.with_control(ProgramSource::Generated(generate))
     }
 
-    /// The same program, less what its function builds from this.
+    /// Subtracts what its function builds from other inputs.
     pub(crate) const fn less_built(self, texts: Texts, numbers: [usize; 4]) -> ProgramVariant {
         match self.family.program {
             ProgramSource::Built(build, _) => self.with_control(ProgramSource::Built(build, Inputs { texts, numbers })),
@@ -243,22 +247,22 @@ impl ProgramVariant {
         }
     }
 
-    /// The same program with a name of its own, in which `{text}` is its text.
+    /// Sets the label that results show. `{text}` in it is the assembly.
     pub(crate) const fn label(self, name: &'static str) -> ProgramVariant {
         ProgramVariant { family: ProgramFamily { name, ..self.family }, ..self }
     }
 
-    /// The same program for CPUs that have all these features.
+    /// Restricts it to CPUs with all of these features.
     pub(crate) const fn requiring(self, needs: &'static [CpuidFeature]) -> ProgramVariant {
         ProgramVariant { required_features: needs, ..self }
     }
 
-    /// The same program for CPUs without this feature.
+    /// Restricts it to CPUs without this feature.
     pub(crate) const fn excluding(self, feature: CpuidFeature) -> ProgramVariant {
         ProgramVariant { excluded_feature: Some(feature), ..self }
     }
 
-    /// Whether it is for a CPU with these features.
+    /// Whether a CPU with these features runs it.
     pub(super) fn is_runnable(&self, has: impl Fn(&CpuidFeature) -> bool) -> bool {
         self.required_features.iter().all(&has) && !self.excluded_feature.as_ref().is_some_and(&has)
     }
@@ -269,12 +273,13 @@ impl ProgramVariant {
 pub(crate) struct WitnessProgram {
     /// The program by the count of the others.
     pub family: ProgramFamily,
-    /// What it occupies.
+    /// How much it occupies.
     pub occupied: usize,
 }
 
 impl WitnessProgram {
-    /// Whether it moves an end between these counts by more than the uncertainty of the end, and leaves a level before it.
+    /// Whether it moves an end between these counts by more than the end's uncertainty, and leaves
+    /// a level before it.
     pub(crate) fn can_move_end(&self, low: usize, high: usize) -> bool {
         self.occupied > (high - low).max(low / 20) && low >= 2 * self.occupied
     }

@@ -17,10 +17,11 @@ pub(crate) struct QueuesSpec {
 pub(crate) struct QueueClass {
     /// Its name.
     pub name: &'static str,
-    /// The test that tells how many of them can wait.
+    /// The test of how many of them can wait.
     pub size_test: &'static str,
-    /// Unlike instructions of it that wait; the first ones are counted too.
+    /// Unlike instructions that wait. The first ones are counted too.
     pub waiting: [&'static FillerSpec; 2],
-    /// The same as the first ones with operands that are there: they take all that those take, but wait for nothing.
+    /// The first ones with operands that are ready: they occupy the same structures but wait for
+    /// nothing.
     pub ready: &'static FillerSpec,
 }

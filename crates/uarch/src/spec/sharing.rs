@@ -1,4 +1,4 @@
-//! Work that two CPUs may have to share a core for, as data.
+//! Work that is slower if two CPUs share a core, as data.
 
 use super::program::{ProgramFamily, asm};
 use cyclescope_code::program::memory::ProgramMemory;
@@ -6,39 +6,40 @@ use cyclescope_code::program::memory::ProgramMemory;
 /// A test of what two CPUs share.
 #[derive(Debug)]
 pub(crate) struct SharingSpec {
-    /// Kinds of work, each bound by something of a core; the first by what no two cores share.
+    /// Kinds of work, each bound by a resource of a core. No two cores share the first one's.
     pub rows: &'static [SharedWork],
-    /// What the other CPU runs beside a control: nothing that the work could share.
+    /// Background load of the control: it uses nothing that the work could share.
     pub idle_load: &'static str,
-    /// What the other CPU does beside the work, in words.
+    /// The background load in words.
     pub load_description: &'static str,
-    /// The memory of the other CPU's code, where it has some in common with the work.
+    /// Memory of the background load, if it shares memory with the work.
     pub load_memory: Option<fn() -> ProgramMemory>,
-    /// Names of the kinds of work that no two CPUs of one core do as fast as each alone. The first of all kinds shows that two CPUs are of one core.
+    /// Kinds of work that two siblings never do as fast as each alone. The first of all kinds shows
+    /// that two CPUs are siblings.
     pub sibling_proofs: &'static [&'static str],
-    /// Share of the larger ratio by which two programs may differ that agree.
+    /// Share of the larger ratio by which two programs that agree may differ.
     pub tolerance_share: f64,
-    /// Names of the tests of structures that the two threads of a core may have to share: those that a filler takes come first.
+    /// Tests of structures that two siblings may share. Those that a filler occupies come first.
     pub structures: &'static [&'static str],
-    /// What the number of such a structure counts.
+    /// What the number of a shared structure counts.
     pub structure_definition: &'static str,
-    /// What the other CPU runs to fill them all.
+    /// Background load that fills all of them.
     pub filling_load: &'static str,
 }
 
-/// Work that is bound by something of a core.
+/// Work that is bound by one resource of a core.
 #[derive(Debug)]
 pub(crate) struct SharedWork {
-    /// The rest of its key.
+    /// The key of its record, behind the test's name.
     pub name: &'static str,
     /// Unlike programs of it.
     pub programs: [ProgramFamily; 2],
-    /// What the other CPU runs beside it.
+    /// The background load.
     pub background_load: &'static str,
 }
 
 impl SharedWork {
-    /// Work as text, of which the other CPU runs the first one.
+    /// Work of two texts. The first one is the background load too.
     pub(crate) const fn asm(name: &'static str, one: &'static str, other: &'static str) -> SharedWork {
         SharedWork {
             name,

@@ -1,10 +1,11 @@
-//! Instructions of a given length that wait for nothing.
+//! Machine code of instructions of a given length that wait for nothing.
 
 use super::step_loop::{StepLoop, straight_loop};
 
 /// The segment prefix of CS, which does nothing in 64-bit mode.
 const CS_PREFIX: u8 = 0x2e;
-/// Registers of three bits that programs without memory may change: all but RSP and RBP.
+/// Numbers of registers that programs without memory may change: all of the first eight but RSP and
+/// RBP.
 const REGISTERS: [u8; 6] = [0, 1, 2, 3, 6, 7];
 
 const RBP: u8 = 5;
@@ -43,7 +44,8 @@ pub(crate) fn mov_reg_of_length(length: usize, place: usize) -> Vec<u8> {
     pad_with_prefixes(&[0x89, 0xc0 | RBP << 3 | register_number(place)], length)
 }
 
-/// Bytes of an instruction of the loops below: so many that no part of a cache of decoded instructions has too many of them.
+/// Bytes of an instruction of the loops below: longer ones need fewer entries of a cache of decoded
+/// instructions.
 const LOOP_INSTRUCTION_BYTES: usize = 5;
 
 /// A loop of this number of no-operations.
@@ -61,7 +63,8 @@ pub(crate) fn mov_imm_loop(number: usize) -> StepLoop {
     straight_loop((0..number).flat_map(|place| mov_imm_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
 }
 
-/// A loop of this number of copies of a register that none of them writes. Some cores do them without executing them.
+/// A loop of this number of copies of a register that none of them writes. Some cores do them
+/// without executing them.
 pub(crate) fn mov_reg_loop(number: usize) -> StepLoop {
     straight_loop((0..number).flat_map(|place| mov_reg_of_length(LOOP_INSTRUCTION_BYTES, place)).collect(), number)
 }
@@ -70,7 +73,7 @@ fn register_number(place: usize) -> u8 {
     REGISTERS[place % REGISTERS.len()]
 }
 
-/// The instruction behind as many prefixes as make it so long.
+/// The instruction, lengthened by prefixes to this length.
 pub(crate) fn pad_with_prefixes(instruction: &[u8], length: usize) -> Vec<u8> {
     [&vec![CS_PREFIX; length - instruction.len()], instruction].concat()
 }

@@ -13,13 +13,13 @@ pub(crate) struct StepLoop {
     pub init: Vec<u8>,
     /// One iteration.
     pub body: Vec<u8>,
-    /// Runs once behind, untimed.
+    /// Runs once after, untimed.
     pub following: Vec<u8>,
     /// Steps of an iteration.
     pub steps_per_iteration: usize,
     /// Iterations of the shorter call; the longer one has twice as many.
     pub iterations: u64,
-    /// Its memory.
+    /// The memory that it uses.
     pub memory: ProgramMemory,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn assemble(text: &str) -> Vec<u8> {
     Snippet::parse(text).expect("the tests' instructions are assembly").code().to_vec()
 }
 
-/// A loop over code that touches no memory. Its calls take some ten thousand steps.
+/// A loop over code that uses no memory. Its calls take some ten thousand steps.
 pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
     let iterations = (STEPS / steps).max(ITERATIONS_LEAST) as u64;
     let memory = ProgramMemory::standard(FloatElement::default(), false);
@@ -39,7 +39,7 @@ pub(crate) fn straight_loop(body: Vec<u8>, steps: usize) -> StepLoop {
 const STEPS: usize = 6000;
 const ITERATIONS_LEAST: usize = 3;
 
-/// A loop over code that moves data to and from so many pages, to whose first byte R14 points.
+/// A loop over code that uses this many pages. R14 points to their first byte.
 pub(crate) fn loop_in_pages(body: Vec<u8>, steps: usize, pages: u64) -> StepLoop {
     let area = MemoryArea {
         lifetime: StoreLifetime::Kept,

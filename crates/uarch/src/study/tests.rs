@@ -1,4 +1,5 @@
-//! The whole study on simulated machines: what it tells of a test beside what the test itself found.
+//! The whole study on simulated machines: what it tells of a test beside what the test itself
+//! found.
 
 use super::*;
 use crate::spec::ProgramFamily;

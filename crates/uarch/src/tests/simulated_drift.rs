@@ -1,4 +1,5 @@
-//! Costs that change while a curve is measured: what comes with the time and not with the count is no level.
+//! Costs that change while a curve is measured: what comes with the time and not with the count is
+//! no level.
 
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::level_curves::run_levels;
@@ -9,10 +10,12 @@ use crate::verdict::VerdictKind;
 use cyclescope_core::error::RunError;
 use cyclescope_core::random::Random;
 
-/// A core on which all counts cost the same, and more with each measurement: as beside other work that begins, or where the instrument drifts.
+/// A core on which all counts cost the same, and more with each measurement: as beside other work
+/// that begins, or where the instrument drifts.
 struct DriftingCore {
     measured: usize,
-    /// The number of a walk's measurement from which on a step costs twice as much, or none where it becomes dearer bit by bit.
+    /// The number of a walk's measurement from which on a step costs twice as much, or none where
+    /// it becomes dearer bit by bit.
     at: Option<usize>,
     walk: &'static str,
 }

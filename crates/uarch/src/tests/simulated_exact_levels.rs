@@ -101,8 +101,8 @@ fn a_test_of_one_structure_has_one_number_with_its_name() {
     assert_eq!(flat.expect("it has costs")[0].verdict, VerdictKind::Unclear, "every core has ways");
 }
 
-/// A core whose costs are what this says of a count and of the number of a walk, infinite where there is no memory for it; the witness
-/// shows what it has to.
+/// A core whose costs are what this says of a count and of the number of a walk, infinite where
+/// there is no memory for it; the witness shows what it has to.
 struct GivenCosts<F>(&'static LevelsSpec, F);
 
 impl<F: Fn(f64, usize) -> f64> MeasureCosts for GivenCosts<F> {
@@ -157,7 +157,8 @@ fn a_cost_needs_two_programs_that_agree_in_it() {
 
 #[test]
 fn a_program_that_alone_has_a_level_tells_no_cost_of_it() {
-    // The first level ends near by in the others, and not at the same count: what is behind it begins elsewhere.
+    // The first level ends near by in the others, and not at the same count: what is behind it
+    // begins elsewhere.
     let cost = |n, walk| {
         let first = if walk == 0 { 49152.0 } else { 70_000.0 };
         stepped(n, &[(first, 5.0), (4e6, 20.0)], 90.0)
@@ -301,7 +302,8 @@ fn two_counts_are_no_level() {
     assert_eq!((number(&[1000, 2000]), number(&[1000, 1500, 2000])), (1, 2));
 }
 
-/// Costs of two of three counts are a half above or below, and before the end they rise by less than that can tell.
+/// Costs of two of three counts are a half above or below, and before the end they rise by less
+/// than that can tell.
 #[test]
 fn where_noise_hides_the_begin_of_a_rise_an_end_may_be_earlier() {
     let end = |begin: usize| {

@@ -1,4 +1,5 @@
-//! Windows in which overlaps end for another reason than that a structure is full: each has one experiment that tells so, and is no size.
+//! Windows in which overlaps end for another reason than that a structure is full: each has one
+//! experiment that tells so, and is no size.
 
 use crate::knee_search::MIN_COUNT;
 use crate::overlap::{MeasureOverlaps, OverlapProbe, OverlapReading};
@@ -24,11 +25,13 @@ enum EndCause {
     Entries,
     /// The first chain ends, as where fillers take longer than it.
     Chain,
-    /// Something that begins with the fillers that are counted: what is there before takes nothing of it.
+    /// Something that begins with the fillers that are counted: what is there before takes nothing
+    /// of it.
     Counted,
     /// Places that every instruction takes, no-operations too.
     Places,
-    /// As entries; but while the test runs for the first time another thread comes and goes, and what is there before takes nothing.
+    /// As entries; but while the test runs for the first time another thread comes and goes, and
+    /// what is there before takes nothing.
     Thread,
     /// As entries; but a burst falls on every other search.
     Burst,

@@ -1,4 +1,5 @@
-//! Simulated levels with planted ends: each that is found must be where it was planted, or be said to be unclear.
+//! Simulated levels with planted ends: each that is found must be where it was planted, or be said
+//! to be unclear.
 
 use crate::cost::{CostPoint, MeasureCosts};
 use crate::level_curves::run_levels;
@@ -24,17 +25,19 @@ pub(super) struct SimulatedLevels {
     pub sizes: Vec<f64>,
     pub costs: Vec<f64>,
     endings: Vec<SimulatedEnding>,
-    /// Rise of the last levels' cost by translations, as a share, and the count from which on it rises.
+    /// Rise of the last levels' cost by translations, as a share, and the count from which on it
+    /// rises.
     pub ramp: (f64, f64),
     noise: f64,
     /// How often a neighbour takes a part of the last level.
     neighbours: f64,
     /// What the second walk sees of each size.
     pub second: f64,
-    /// Whether the first walks see no end, where there are others: as where decoders are as fast as the core.
+    /// Whether the first walks see no end, where there are others: as where decoders are as fast as
+    /// the core.
     pub blind: bool,
-    /// A walk in which the first level ends early, and the share of its size at which it does: something else had a part of it whenever the counts before its
-    /// end were measured.
+    /// A walk in which the first level ends early, and the share of its size at which it does:
+    /// something else had a part of it whenever the counts before its end were measured.
     pub early: Option<(usize, f64)>,
     random: Random,
 }
@@ -117,8 +120,8 @@ impl SimulatedLevels {
         SimulatedLevels { walks, sizes, costs, endings, ramp, neighbours, second, blind, early, ..caches }
     }
 
-    /// Has the first level end where another structure is full, of which each that is counted takes a part; where that is before the
-    /// second one, and may be seen.
+    /// Has the first level end where another structure is full, of which each that is counted takes
+    /// a part; where that is before the second one, and may be seen.
     pub(super) fn hide(&mut self, other: f64) -> bool {
         let [least, most] = self.walks.count_range.map(|n| n as f64);
         let next = self.sizes.get(1).map_or(most / 2.2, |next| next / 4.0);
@@ -137,7 +140,8 @@ impl SimulatedLevels {
         match self.endings[number] {
             SimulatedEnding::Ordered(ways) => ((n - size) / (size / ways)).clamp(0.0, 1.0),
             SimulatedEnding::Coloured(ways) => {
-                // Of a page's colour there are as many others as chance gives, and no more than all but one have room.
+                // Of a page's colour there are as many others as chance gives, and no more than all
+                // but one have room.
                 let mean = n / size * ways;
                 let (mut term, mut room) = ((-mean).exp(), 0.0);
                 for others in 0..ways as usize {
@@ -149,7 +153,8 @@ impl SimulatedLevels {
         }
     }
 
-    /// The cost where neighbours leave a part of the last level, and others that share of the first one.
+    /// The cost where neighbours leave a part of the last level, and others that share of the first
+    /// one.
     fn plain_cost(&self, n: f64, shared: f64, early: f64) -> f64 {
         let mut cost = self.costs[0];
         for number in 0..self.sizes.len() {
@@ -288,7 +293,8 @@ fn a_level_that_ends_early_in_one_walk_makes_the_next_one_no_other_level() {
         let (sizes, costs) = (vec![32768.0, 1e6, 2e7], vec![4.0, 14.0, 50.0, 500.0]);
         let endings =
             vec![SimulatedEnding::Ordered(8.0), SimulatedEnding::Coloured(8.0), SimulatedEnding::Coloured(16.0)];
-        // As beside a sibling that was busy whenever one walk was near the end of the nearest cache.
+        // As beside a sibling that was busy whenever one walk was near the end of the nearest
+        // cache.
         let early = Some((seed as usize % 2, 0.8));
         let mut core = SimulatedLevels { sizes: sizes.clone(), costs, endings, early, ..planted };
         for record in sizes_found(&climbed(&mut core, seed)) {

@@ -1,4 +1,5 @@
-//! What is found on simulated cores of what is planted in them: each number that is found must be what was planted.
+//! What is found on simulated cores of what is planted in them: each number that is found must be
+//! what was planted.
 
 use super::simulated_batches::SimulatedBatches as Flights;
 use super::simulated_levels::SimulatedLevels as Levels;
@@ -64,8 +65,8 @@ impl RecoveryScore {
         let found = || records.iter().filter(is_size).filter(|record| record.verdict == VerdictKind::Found);
         let hidden = core.hidden.contains(core.test.name);
         let limited = || records.iter().filter(is_size).find(|record| record.verdict == VerdictKind::Limited);
-        // Where the second program sees another size, or one program another first one, there is nothing to agree in, here or of what
-        // may be full first.
+        // Where the second program sees another size, or one program another first one, there is
+        // nothing to agree in, here or of what may be full first.
         let seen = walks.also_occupies.iter().all(|(other, _)| {
             let other = &core.levels[other];
             other.second == 1.0 && other.early.is_none()
@@ -144,8 +145,8 @@ impl RecoveryScore {
         "maps"
     }
 
-    /// Of what each class does to each other one. Units that are drawn are shared in ways of which pairs do not tell all, so that groups of
-    /// three say little.
+    /// Of what each class does to each other one. Units that are drawn are shared in ways of which
+    /// pairs do not tell all, so that groups of three say little.
     fn mixture(
         &mut self,
         core: &SimulatedStructures,

@@ -1,5 +1,5 @@
-//! A simulated machine whose sibling is busy for spells of whole layouts, and then holds a part of what is measured: layouts that ran
-//! beside it must not show in a result.
+//! A simulated machine whose sibling is busy for spells of whole layouts, and then holds a part of
+//! what is measured: layouts that ran beside it must not show in a result.
 
 use crate::conditions::RunConditions;
 use crate::cost::MeasureCosts;

@@ -25,14 +25,15 @@ pub(super) struct SimulatedStructures {
     pub units: BTreeMap<&'static str, Units>,
     pub levels: BTreeMap<&'static str, Levels>,
     pub flights: BTreeMap<&'static str, Flights>,
-    /// The tests whose first level ends where another structure does, of which each that is counted takes a part: two branches of a line, or
-    /// lines of an instruction cache.
+    /// The tests whose first level ends where another structure does, of which each that is counted
+    /// takes a part: two branches of a line, or lines of an instruction cache.
     pub hidden: BTreeSet<&'static str>,
     /// Core cycles of events, by the keys of their records.
     pub events: BTreeMap<String, f64>,
     /// Rates, or what steps cost, by the keys of their records.
     pub rates: BTreeMap<String, f64>,
-    /// Programs that something slows down or that hide an event, by the same keys and their names, and the share that is left.
+    /// Programs that something slows down or that hide an event, by the same keys and their names,
+    /// and the share that is left.
     slow: BTreeMap<(String, String), f64>,
     /// Core cycles at each place, by the keys of their rows.
     pub places: BTreeMap<String, Vec<f64>>,
@@ -84,7 +85,8 @@ impl SimulatedStructures {
                         for (place, way) in ways[ways.len().min(2)..].iter().enumerate() {
                             let share = match random.below(4) {
                                 0 | 1 => 0.3 + 0.6 * random.uniform(),
-                                // Packed, or from a cache of decoded instructions in part: each to another share.
+                                // Packed, or from a cache of decoded instructions in part: each to
+                                // another share.
                                 2 if *alone => 1.1 + 0.25 * (place as f64 + 0.4 * random.uniform()),
                                 _ => 1.0,
                             };

@@ -49,7 +49,8 @@ impl SimulatedUnits {
         found.map(|(_, units, long)| (*units, *long))
     }
 
-    /// Core cycles of a mixture: the longest that any set of its classes takes in all of their units (Hall's theorem).
+    /// Core cycles of a mixture: the longest that any set of its classes takes in all of their
+    /// units (Hall's theorem).
     fn cost(&self, shares: &[ClassCount]) -> f64 {
         let all = shares.iter().map(|(_, number)| *number as f64).sum::<f64>() / self.slots;
         let of_set = |set: usize| {
@@ -62,8 +63,8 @@ impl SimulatedUnits {
         (0..1 << shares.len()).map(of_set).fold(all, f64::max)
     }
 
-    /// How many of a class each instruction of another one displaces, and the share by which that makes the pair longer; `None` where
-    /// there is no room to see it.
+    /// How many of a class each instruction of another one displaces, and the share by which that
+    /// makes the pair longer; `None` where there is no room to see it.
     fn displaced(
         &self,
         class: &'static MixtureClass,
@@ -79,7 +80,8 @@ impl SimulatedUnits {
         Some((longer / (others as f64 * each(class)), longer / alone))
     }
 
-    /// Of what a record says of each other class that can be seen, whether it is so, where it says something.
+    /// Of what a record says of each other class that can be seen, whether it is so, where it says
+    /// something.
     pub(super) fn judged(
         &self,
         record: &UarchRecord,
@@ -136,7 +138,8 @@ fn a_mixture_takes_as_long_as_its_busiest_units() {
     }
 }
 
-/// Units of a core whose classes are executed in them, as in some that are sold: of six units, two multiply or shift vectors.
+/// Units of a core whose classes are executed in them, as in some that are sold: of six units, two
+/// multiply or shift vectors.
 const REAL: [(&str, u32, f64); 14] = [
     ("alu", 0b110_0111, 1.0),
     ("shift", 0b010_0001, 1.0),
@@ -170,7 +173,8 @@ fn pairs_tell_of_groups_of_three_what_they_take() {
     assert!((alu.value.value.unwrap() - 5.0).abs() < 0.1);
 }
 
-/// Four units each, and places for six: beside a class that fills its own four there is room for half of what the other one could do.
+/// Four units each, and places for six: beside a class that fills its own four there is room for
+/// half of what the other one could do.
 #[test]
 fn classes_with_units_of_their_own_slow_nobody_where_places_are_few() {
     let test = find_test("mixed_throughput");

@@ -20,9 +20,11 @@ pub(crate) struct SimulatedWindow {
     /// Fall of the overlap with each filler before the knee.
     slope: f64,
     noise: f64,
-    /// Structures that fillers of a test may take too, by the name of that test, where they do on this core.
+    /// Structures that fillers of a test may take too, by the name of that test, where they do on
+    /// this core.
     joined: BTreeSet<[&'static str; 2]>,
-    /// Entries of the first test's structure that each instruction of the second one's takes while it waits.
+    /// Entries of the first test's structure that each instruction of the second one's takes while
+    /// it waits.
     pub queues: BTreeMap<[&'static str; 2], f64>,
     /// Whether a first chain of many links fills their scheduler before any filler comes.
     few_links: bool,
@@ -103,7 +105,8 @@ impl SimulatedWindow {
         if !filler.also_occupies.is_empty() {
             return 1.0;
         }
-        // One that is said to take none but its own may be of several instructions, of which each takes others.
+        // One that is said to take none but its own may be of several instructions, of which each
+        // takes others.
         let takes = |instruction: &&str| {
             let register = !instruction.starts_with("xor") || self.zeros_take;
             match structure {
@@ -158,7 +161,8 @@ impl SimulatedWindow {
         }
     }
 
-    /// The overlap without noise where so many threads have equal parts of all: as many links of the second chain as are let in run beside the first.
+    /// The overlap without noise where so many threads have equal parts of all: as many links of
+    /// the second chain as are let in run beside the first.
     fn overlap(&self, probe: &OverlapProbe, n: usize, threads: usize) -> f64 {
         if self.few_links && probe.first_chain.link_count > CHAIN_LINKS {
             return self.past;

@@ -40,7 +40,8 @@ const INTEGER_NOT: FillerSpec = FillerSpec::new(
     &["rob"],
 );
 
-/// Not on the x87 stack: with a chain there six registers more are left on Zen 4 (194 and 188), and four mask registers.
+/// Not on the x87 stack: with a chain there six registers more are left on Zen 4 (194 and 188), and
+/// four mask registers.
 const VECTOR_CHAINS: &[[FirstChain; 2]] = &[[SQRTSD, DIVSD]];
 
 // Flags of results that are not retired.
@@ -138,8 +139,9 @@ const ZMM_AND: FillerSpec = FillerSpec::new(
 )
 .requiring(&[AVX512F]);
 
-/// None of a first chain's results may be in these registers. Where schedulers are small, multiplications fill theirs before the
-/// fillers come; and where x87 results are in vector registers, roots take some. Divisions are few and take none.
+/// None of a first chain's results may be in these registers. Where schedulers are small,
+/// multiplications fill theirs before the fillers come; and where x87 results are in vector
+/// registers, roots take some. Divisions are few and take none.
 const INTEGER_OR_X87_CHAINS: &[[FirstChain; 2]] = &[[IMUL, FSQRT], [DIV, IDIV]];
 
 const DEFINITION: &str = "spare vector registers of this width: those beside the architectural ones, which all hold \
@@ -179,7 +181,8 @@ const KOR: FillerSpec =
 
 // MMX registers for results that are not retired.
 
-/// MMX registers are where vector registers are, as on Zen 4, or where mask registers are, as on Golden Cove.
+/// MMX registers are where vector registers are, as on Zen 4, or where mask registers are, as on
+/// Golden Cove.
 const fn mmx_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
     FillerSpec::new(name, code, &["rob"]).may_occupy(&["vector_registers_xmm", "mask_registers"])
 }
@@ -194,8 +197,9 @@ const DIVISION_CHAINS: &[[FirstChain; 2]] = &[[DIV, IDIV]];
 
 // x87 registers for results that are not retired.
 
-/// Results on the x87 stack, which is empty before and behind them, are where vector registers are, as on Zen 4, or where mask and MMX
-/// registers are. What pops one writes a register too. A part of a period leaves a result on the stack, and eight iterations fill it.
+/// Results on the x87 stack, which is empty before and behind them, are where vector registers are,
+/// as on Zen 4, or where mask and MMX registers are. What pops one writes a register too. A part of
+/// a period leaves a result on the stack, and eight iterations fill it.
 const fn x87_filler(name: &'static str, code: &'static [&'static str]) -> FillerSpec {
     FillerSpec::new(name, code, &["rob"]).may_occupy(&["vector_registers_xmm", "mask_registers", "mmx_registers"])
 }

@@ -6,18 +6,19 @@ use crate::spec::*;
 pub(crate) const NOP: FillerSpec = FillerSpec::new("nop", &["nop"], &[]).may_pack();
 const LONG_NOP: FillerSpec = FillerSpec::new("long nop", &["nop dword ptr [rax]"], &[]).may_pack();
 
-/// A result of zero is known at once and takes no register. Of vector registers it takes one on Zen 4 where legacy code makes it, which
-/// keeps the upper part.
+/// A result of zero is known at once and takes no register. Of vector registers it takes one on Zen
+/// 4 where legacy code makes it, which keeps the upper part.
 const ZEROS: FillerSpec = FillerSpec::new(
     "zeros",
     &["xor ebx, ebx", "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d", "xor r12d, r12d"],
     &[],
 );
 
-/// A part of each class, so that none of their structures is full first. Were zeros to take registers, these would be full at
-/// another number of fillers than of zeros, for other parts of both take them. No vectors, flags alone or no-operations are among
-/// them: Zen 4 holds one of these in an entry with a neighbour (376 zeros of which each fourth is of a vector register, and 420 with
-/// each fourth a comparison, where 318 are zeros or copies, loads and stores among zeros).
+/// A part of each class, so that none of their structures is full first. Were zeros to take
+/// registers, these would be full at another number of fillers than of zeros, for other parts of
+/// both take them. No vectors, flags alone or no-operations are among them: Zen 4 holds one of
+/// these in an entry with a neighbour (376 zeros of which each fourth is of a vector register, and
+/// 420 with each fourth a comparison, where 318 are zeros or copies, loads and stores among zeros).
 const MIXED: FillerSpec = FillerSpec::new(
     "mixed",
     &[
@@ -35,21 +36,24 @@ const MIXED: FillerSpec = FillerSpec::new(
 
 // Instructions that retire in a cycle.
 //
-// A chain of slow instructions goes before others, which are fetched and executed beside it and can't retire. When it has
-// ended they retire as fast as the core can, and the fence behind them waits for the last one. So each further one makes it
-// later by what one takes to retire.
+// A chain of slow instructions goes before others, which are fetched and executed beside it and
+// can't retire. When it has ended they retire as fast as the core can, and the fence behind them
+// waits for the last one. So each further one makes it later by what one takes to retire.
 
-/// Instructions between the chain and the fence: so few that cores of the last fifteen years hold them, but the smallest.
+/// Instructions between the chain and the fence: so few that cores of the last fifteen years hold
+/// them, but the smallest.
 const MANY: usize = 144;
-/// The part of them with which it is compared. The rest is a whole number of times what any known core retires in a cycle.
+/// The part of them with which it is compared. The rest is a whole number of times what any known
+/// core retires in a cycle.
 const FEW_PART: usize = 6;
-/// Links of the chain: with so many it lasts longer than the slowest core takes to fetch the instructions, and not much longer.
+/// Links of the chain: with so many it lasts longer than the slowest core takes to fetch the
+/// instructions, and not much longer.
 const LINKS: usize = SQRTSD.link_count / 2;
 /// Fences of the shorter call.
 const ITERATIONS: u64 = 120;
 
-/// These instructions in turn, up to a number, between the chain and a fence. A step is an instruction of which the longer
-/// program has more.
+/// These instructions in turn, up to a number, between the chain and a fence. A step is an
+/// instruction of which the longer program has more.
 fn retire_behind_chain(number: usize, period: &[&str]) -> StepLoop {
     let mut body = assemble(SQRTSD.link[0]).repeat(LINKS);
     let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();

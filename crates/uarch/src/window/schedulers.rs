@@ -47,7 +47,8 @@ const WAITING_VECTOR_LOAD: FillerSpec = FillerSpec::new(
     &["rob", "vector_registers_xmm", "loads_in_flight"],
 )
 .behind(ADDRESS_WAITS);
-/// It takes no register. Loads to vector registers wait in the vectors' scheduler too on Zen 4: 42 of them, and 48 of the others.
+/// It takes no register. Loads to vector registers wait in the vectors' scheduler too on Zen 4: 42
+/// of them, and 48 of the others.
 const WAITING_PREFETCH: FillerSpec = FillerSpec::new(
     "prefetcht0",
     &["prefetcht0 [r14 + rax]", "prefetcht0 [r14 + rax + 64]", "prefetcht0 [r14 + rax + 128]"],
@@ -57,11 +58,12 @@ const WAITING_PREFETCH: FillerSpec = FillerSpec::new(
 
 // Loads that have their address and wait for their data.
 
-/// A store whose data wait for the chain, and another register with its address: a core may know by the register's name that a
-/// load gets a store's data.
+/// A store whose data wait for the chain, and another register with its address: a core may know by
+/// the register's name that a load gets a store's data.
 const DATA_WAIT: &[&str] = &["movups [r14], xmm0", "lea rax, [r14]"];
 
-/// A load whose address is known waits in the loads' scheduler on some cores, and leaves it on others.
+/// A load whose address is known waits in the loads' scheduler on some cores, and leaves it on
+/// others.
 const MAY_WAIT_IN: &[&str] = &["load_scheduler"];
 
 const LOAD_WITHOUT_DATA: FillerSpec = FillerSpec::new(
