@@ -1,10 +1,9 @@
-//! How many events a core has on their way at once, by what a batch of them takes.
+//! How many events a core has on their way at once, from the cost of batches of them.
 //!
-//! Batches take about as long as one event while there is room for all of them. The first one
-//! without room waits until another one is over, and from there on all batches take longer by a
-//! good part of an event. Before that each event may cost a little, as a place in a queue. Where it
-//! costs more than a little from the first on, events follow each other at a pace that something
-//! else sets, and nobody sees how many there is room for.
+//! A batch takes about as long as one event while all of its events have room. The first event
+//! without room waits for another one to end, and from there on batches take longer by a good part
+//! of an event. Before that each event may cost a little, as a place in a queue. If events cost
+//! more from the first on, another limit sets their pace, and the batches show no room.
 
 use super::cost::{CostPoint, MeasureCosts, measure_median_costs};
 use super::record::{UarchRecord, WalkRecord};
@@ -14,23 +13,23 @@ use cyclescope_core::error::RunError;
 use cyclescope_core::statistics::{Interval, median};
 use cyclescope_core::unit::Unit;
 
-/// Parts of one event: by which batches that have room differ at most from a line, and by which all
-/// others are above it at least.
+/// Parts of one event: batches with room differ from a line by the first at most, and all others
+/// are above it by the second at least.
 const FIT_TOLERANCE: f64 = 0.15;
 const MIN_RISE: f64 = 0.25;
-/// Numbers of which a part of the batches has room, at most.
+/// Sizes at which only a part of the batches has room, at most.
 const MAX_PARTIAL: usize = 1;
-/// The largest part of one event that all of a batch with room cost beside.
+/// The largest part of one event that the pace of a batch with room may cost.
 const PACE_MOST: f64 = 0.5;
-/// Times that all is measured at most.
+/// Measurements of everything, at most.
 const MAX_MEASUREMENTS: usize = 3;
 /// Points of a line at least.
 const MIN_LINE_POINTS: usize = 2;
-/// By how much two ends may differ that are the same: a number, and a share.
+/// Number of events, and share, by which two equal ends may differ.
 const SAME: f64 = 1.0;
 const SAME_SHARE: f64 = 0.05;
 
-/// The largest number of events that have room: of which all do, and of which a part does.
+/// The largest batch with room in all of its runs, and in a part of them.
 type BatchEnd = [usize; 2];
 
 /// Why there is no end.
@@ -44,7 +43,7 @@ enum NoLimit {
     NoSingleRise,
 }
 
-/// Measures batches of all numbers, and judges.
+/// Measures batches of all sizes, and judges.
 pub(super) fn run_batches(
     core: &mut dyn MeasureCosts,
     test: &'static TestSpec,
@@ -68,7 +67,7 @@ pub(super) fn run_batches(
         let (beside, ends) = ends.split_last().expect("the witness is one of them");
         let witness = judge_witness(beside.0, ends[0].1, batches, beside.1);
         let verdict = judge_batches(ends, Some(&witness), batches);
-        // What disturbed some batches is gone the next time.
+        // A disturbance of some batches is over the next time.
         if verdict.kind == VerdictKind::Unclear && times < MAX_MEASUREMENTS {
             continue;
         }
@@ -93,8 +92,7 @@ fn measure_all(core: &mut dyn MeasureCosts, batches: &BatchesSpec, all: &mut [Me
     Ok(())
 }
 
-/// The middle one of what was measured at each number: a difference of two programs is as often too
-/// small as too large.
+/// The median at each size: a difference of two programs is as often too small as too large.
 fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     let one = |points: &Vec<CostPoint>| {
         let mut points = points.clone();
@@ -104,10 +102,10 @@ fn median_curve(counts: &[Vec<CostPoint>]) -> Vec<CostPoint> {
     counts.iter().filter_map(one).collect()
 }
 
-/// The number of events that have room in a curve, where one takes so long and the last one with
-/// room may take up to such a part of it longer.
+/// The number of events with room in a curve. `one` is the cost of one event; the last batch with
+/// room may take longer by `part` of it.
 fn find_end(points: &[CostPoint], one: f64, part: f64) -> Result<BatchEnd, NoLimit> {
-    // A batch that was disturbed is one alone.
+    // A disturbed batch has undisturbed neighbours.
     let costs: Vec<f64> = (0..points.len())
         .map(|at| match at {
             0 => points[0].cost,
@@ -175,8 +173,7 @@ fn ends_agree(one: BatchEnd, other: BatchEnd) -> bool {
     one[0] as f64 <= other[1] as f64 + slack(other[1]) && other[0] as f64 <= one[1] as f64 + slack(one[1])
 }
 
-/// Whether events that were there beforehand move the end by their number; none where there is no
-/// end, or they are too many of it.
+/// Whether events that are on their way beforehand move the end by their number.
 fn judge_witness(
     name: &'static str,
     first: Result<BatchEnd, NoLimit>,

@@ -1,5 +1,5 @@
-//! What other work did while programs ran: to the width of the core, to rounds, and to the time of
-//! the CPU.
+//! Background load while programs ran: its effect on the width of the core, on rounds, and on CPU
+//! time.
 
 use cyclescope_core::error::RunError;
 use cyclescope_core::machine::fact::{Fact, SystemFiles};
@@ -15,15 +15,14 @@ pub(super) const TICKS: f64 = 100.0;
 
 /// The share of layouts beside a busy sibling above which a test is measured again.
 const SIGNIFICANT_SHARE: f64 = 0.1;
-/// What is unclear is measured once more: another thread of the core may have begun or ended
-/// meanwhile, and what it holds of a structure is missing in some of the curves. Its burst may last
-/// for a whole step of a search.
+/// Unclear tests are measured once more: the sibling may have begun or ended meanwhile, so that
+/// some curves miss its part of a structure. A burst may last for a whole step of a search.
 pub(super) const RETRY_ONCE: SiblingPolicy = SiblingPolicy { retries: 1, ..SiblingPolicy::USUAL };
-/// So is a test beside it, unless something else uses the core most of the time: a structure of
-/// which two threads have a half each has another size then.
+/// So is a test beside a busy sibling, unless the sibling is busy most of the time: two threads may
+/// have half of a structure each.
 const TEST_SIBLING_POLICY: SiblingPolicy = SiblingPolicy { resting_share: 0.5, ..RETRY_ONCE };
 
-/// What readings tell.
+/// Conditions that readings show.
 #[derive(Debug, Default)]
 pub(super) struct RunConditions {
     /// Additions a cycle that each layout showed, with their standard error as a share of it.
@@ -55,8 +54,7 @@ impl RunConditions {
         self.used.extend(readings.into_iter().map(|reading| (reading.width, reading.width_error)));
     }
 
-    /// The width of a core that is not shared, as far as the layouts up to now show it; `known` is
-    /// that of its design.
+    /// The width of an unshared core, from the layouts up to now; `known` is that of its design.
     pub(super) fn quiet_width(&self, known: Option<f64>) -> UnsharedWidth {
         self.usual.unshared_width().unwrap_or_default().or_earlier(UnsharedWidth::from_widths([], known))
     }
@@ -77,8 +75,8 @@ impl RunConditions {
         self.used.len()
     }
 
-    /// The share of layouts that results come from, from this number of them on, in which something
-    /// else used the core, and the same of all layouts; the best width is that of all.
+    /// The share of layouts beside a busy sibling: of results from this number of layouts on, and
+    /// of all layouts. The best width is that of all.
     pub(super) fn busy_since(&self, from: usize, known: Option<f64>) -> BusyShare {
         let quiet = UnsharedWidth::from_widths(self.widths.iter().copied(), known);
         let share = |widths: &[(f64, f64)]| {
@@ -120,7 +118,7 @@ impl BusyShare {
     }
 }
 
-/// Measures, and once more where something else used the core. The quieter one of both counts.
+/// Measures, and once more if the sibling was busy. The quieter measurement counts.
 pub(super) fn retry_if_shared<T, E>(
     mut measure: impl FnMut() -> Result<(T, BusyShare), E>,
 ) -> Result<(T, BusyShare), E> {

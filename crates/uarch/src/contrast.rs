@@ -37,7 +37,7 @@ pub(super) fn run_contrast(
     contrast.rows.iter().map(of_row).collect()
 }
 
-/// The cost of an event of which a step has so many.
+/// The cost of one event, from a step with `each` of them.
 fn event_cost(point: &CostPoint, each: f64) -> Interval {
     Interval { value: point.cost / each, low: point.low / each, high: point.high / each }
 }
@@ -69,7 +69,7 @@ fn judge_event<N: Display>(
     if most < contrast.tolerance && least > -contrast.tolerance {
         return TestVerdict::new(VerdictKind::None, format!("it costs less than {}: {why}", contrast.tolerance));
     }
-    // A control that is dearer is none.
+    // A control that costs more is not a control.
     if least < -contrast.tolerance {
         return TestVerdict::new(VerdictKind::Unclear, format!("a program without the event takes longer: {why}"));
     }

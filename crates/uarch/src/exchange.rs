@@ -1,16 +1,15 @@
-//! How long a line takes from one CPU to another, for each two of them.
+//! How long a line takes from one CPU to another, for each pair of CPUs.
 //!
-//! One CPU sends messages through a line, the other one answers. Neither waits for ever, so that a
-//! message that nobody answers takes as long as all of its tries. The control shows how long that
-//! is: the same programs, the answers in another line. A batch in which an exchange usually takes
-//! half as long or longer was not answered: the other CPU did not run. What is asked is the median
-//! of the others.
+//! One CPU sends messages through a line, the other one answers. Neither waits forever: a message
+//! without an answer takes as long as all of its tries. The control measures that time, with
+//! answers in another line. A batch whose exchanges take half of it or longer was not answered: the
+//! other CPU did not run. The result is the median of the other batches.
 //!
-//! Where on the chip a line has its home in the last cache, and so how far it goes, follows from
-//! its address: of two lines one took 57 ns and the other one 77 at the same time. So each pass is
-//! in another line, the same one for all pairs.
+//! A line's address decides where its home in the last cache is, and so how far it goes: one line
+//! took 57 ns while another one took 77. So each pass uses another line, the same one for all
+//! pairs.
 //!
-//! Limits: with many CPUs there is time for the rows of a few.
+//! Limits: with many CPUs the time suffices for the pairs of a few.
 
 use super::exchange_pairs::{ExchangePair, cluster_times, record_pairs};
 use super::record::UarchRecord;
@@ -26,10 +25,9 @@ use std::time::Duration;
 const PASS_TIME: Duration = Duration::from_millis(5);
 /// Time to make the executors of a CPU.
 const OPEN_TIME: Duration = Duration::from_millis(25);
-/// How often a pair is measured at least, and so its control, and at most, where there are few.
+/// Measurements of a pair and its control: at least, and at most.
 const PASSES: [usize; 2] = [4, 32];
-/// Of the rounds of a batch, the share that is below what stands for it: more than half may have
-/// been disturbed.
+/// The quantile of a batch's rounds that represents it: more than half of them may be disturbed.
 const USUAL_QUANTILE: f64 = 0.25;
 
 /// One measurement.
@@ -48,7 +46,7 @@ pub(super) struct ExchangeRequest {
 /// What exchanges took.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct ExchangeTicks {
-    /// Exchanges by which the longer call of a round has more than the shorter one.
+    /// Number of exchanges that the longer call of a round has more than the shorter one.
     pub more: u64,
     /// TSC ticks of the shorter and the longer call of each round, by batch.
     pub batches: Vec<Vec<[u64; 2]>>,
@@ -56,14 +54,14 @@ pub(super) struct ExchangeTicks {
 
 /// CPUs that can exchange messages.
 pub(super) trait ExchangeMessages {
-    /// Has two CPUs exchange messages; a text where one can't.
+    /// Has two CPUs exchange messages, or says why one can't.
     fn exchange_messages(&mut self, asked: &ExchangeRequest) -> Result<Result<ExchangeTicks, String>, RunError>;
 
-    /// This CPU is not needed any more.
+    /// Releases a CPU.
     fn release_cpu(&mut self, cpu: u32);
 }
 
-/// The time that passes, and how much of it may.
+/// A clock, and the time allowed.
 pub(super) struct TimeBudget<'a> {
     /// The time now.
     pub now: &'a dyn Fn() -> Duration,
@@ -71,7 +69,7 @@ pub(super) struct TimeBudget<'a> {
     pub max: Duration,
 }
 
-/// Measures each two of these CPUs, or as many rows as there is time for.
+/// Measures all pairs of these CPUs, or those of as many CPUs as the time allows.
 pub(super) fn run_exchanges(
     all: &mut dyn ExchangeMessages,
     asked: &'static ExchangesSpec,
@@ -105,8 +103,8 @@ pub(super) fn run_exchanges(
     Ok(pairs)
 }
 
-/// Pairs and passes in turn. Where all CPUs can be held at once, each pass is of all pairs, so that
-/// all meet the same of what changes meanwhile; where not, a pair has its passes one after another.
+/// Order of pairs and passes. If all CPUs can be held at once, each pass covers all pairs, so that
+/// all meet the same changes. If not, a pair has all its passes in a row.
 fn order_passes(pairs: usize, passes: usize, whole: bool) -> Vec<(usize, usize)> {
     match whole {
         true => (0..passes).flat_map(|pass| (0..pairs).map(move |pair| (pair, pass))).collect(),
@@ -154,8 +152,8 @@ impl ExchangeTicks {
     }
 }
 
-/// The CPUs whose pairs with all others are measured: all, or the first and others as far apart as
-/// can be.
+/// The CPUs whose pairs with all others are measured: all, or the first one and others spread
+/// evenly.
 fn choose_rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     let count = cpus.len();
     let opening = OPEN_TIME * count as u32;
@@ -168,7 +166,7 @@ fn choose_rows(cpus: &[u32], time: Duration) -> Vec<u32> {
     (0..rows).map(|row| cpus[row * count / rows]).collect()
 }
 
-/// How often each of so many pairs is measured.
+/// Measurements of each pair, by the number of pairs.
 fn passes_in_time(pairs: usize, time: Duration) -> usize {
     let whole = PASS_TIME.as_secs_f64() * pairs.max(1) as f64;
     ((time.as_secs_f64() / whole) as usize).clamp(PASSES[0], PASSES[1])

@@ -10,14 +10,13 @@ use cyclescope_core::unit::{Hertz, Unit};
 
 /// The share of an exchange without an answer below which one was answered.
 const ANSWERED_SHARE: f64 = 0.5;
-/// The share of the batches of a control that is below what stands for it.
+/// The quantile of a control's batches that represents it.
 const CONTROL_QUANTILE: f64 = 0.25;
 /// Answered batches that a program needs at least.
 const MIN_BATCHES: usize = 3;
 /// The share by which two programs may differ that agree.
 const TOLERANCE: f64 = 0.25;
-/// The ratio of two pairs' times, one next to the other in order, from which on they are of two
-/// clusters.
+/// The least ratio of two neighbouring times, in ascending order, that separates two clusters.
 const CLUSTER_RATIO: f64 = 1.4;
 /// The least ratio of the first two clusters where CPUs of the first share more than a cache of
 /// many cores.
@@ -113,8 +112,8 @@ pub(super) fn cluster_times(times: &[Option<Interval>]) -> Vec<Option<usize>> {
     clusters
 }
 
-/// What is told of the fastest cluster's pairs, where they are far below all others and no CPU is
-/// in two of them.
+/// A note on the fastest cluster's pairs, if they are far below all others and no CPU is in two of
+/// them.
 fn describe_nearest(pairs: &[ExchangePair], times: &[Option<Interval>], clusters: &[Option<usize>]) -> Option<String> {
     let of = |cluster: usize| {
         let those = move |number: &usize| clusters[*number] == Some(cluster);

@@ -1,4 +1,4 @@
-//! The count at which an overlap ends: from a curve to edges, or to the reason why there are none.
+//! The count at which an overlap ends: from a curve to edges, or to the reason why it has no end.
 //!
 //! The overlap falls with the number of fillers: slowly while fillers cost the second chain some
 //! slots, and at once where the core is full. With more fillers it may rise again, because they
@@ -13,10 +13,10 @@ use cyclescope_core::statistics::median;
 
 /// The least fall at a knee, in overlaps.
 const FALL_LEAST: f64 = 0.4;
-/// Points by which a level is told.
+/// Number of points that show a level.
 const LEVEL_POINTS: usize = 3;
-/// Fillers within which an overlap ends at most where the chain before them takes entries too,
-/// which it gives back link by link.
+/// Most fillers over which an overlap ends if the first chain takes entries too and frees them link
+/// by link.
 const MAX_FALL_WIDTH: usize = CHAIN_LINKS + 8;
 /// Shares of the fall at the edges.
 const HIGH_SHARE: f64 = 0.1;
@@ -45,7 +45,7 @@ pub(super) enum NoKnee {
 }
 
 impl KneeEdges {
-    /// Of a curve whose points are in the order of their counts.
+    /// Finds the knee of a curve in ascending order of counts.
     pub(super) fn from_curve(points: &[OverlapReading]) -> Result<KneeEdges, NoKnee> {
         if points.len() < 2 * LEVEL_POINTS || points.iter().any(|point| !point.overlap.is_finite()) {
             return Err(NoKnee::NoSingleFall);
@@ -80,8 +80,8 @@ impl KneeEdges {
         KneeEdges { low, high }
     }
 
-    /// Fillers that may be past the last count where the overlap ends link by link, as where links
-    /// take entries too: so many links make the share of the fall that is left there.
+    /// Fillers that may be past the last count if the overlap ends link by link: the links that
+    /// cause the rest of the fall there.
     pub(super) fn link_slack(&self) -> usize {
         if self.high - self.low >= CHAIN_LINKS / 2 { (HIGH_SHARE * CHAIN_LINKS as f64).ceil() as usize } else { 0 }
     }
@@ -116,7 +116,7 @@ fn fall_between(falling: &[f64], (from, to): (usize, usize)) -> f64 {
     falling[from] - falling[to]
 }
 
-/// The nearest sequence that never rises.
+/// The nearest non-increasing sequence.
 pub(super) fn fit_falling_curve(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for value in values {

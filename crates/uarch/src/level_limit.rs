@@ -60,7 +60,7 @@ enum LimitMatch {
 }
 
 /// Compares an end with the sizes of another structure's levels, in their order. A level whose size
-/// is not known may end anywhere up to the next one of which it is.
+/// is not known may end anywhere up to the next one whose size is known.
 fn match_end(end: Interval, sizes: impl Iterator<Item = Option<Interval>>) -> LimitMatch {
     let (mut open, mut any) = (false, false);
     for size in sizes {

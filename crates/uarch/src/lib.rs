@@ -1,18 +1,22 @@
 //! How big everything in this core is: `uarch`.
 //!
-//! Sizes of structures are found without counters: two chains of slow instructions run at once as
-//! long as the core can hold what is between them (`overlap`). The search for the count at which
-//! that ends (`search`, `knee`) and what it proves (`trial`, `verdict`) are the same for all of
-//! them, and what another thread takes of them is met by looking again (`watch`). Levels, each
-//! larger and slower than the one before, are found by what a step costs (`cost`, `plateau`,
-//! `climb`, `levels`), and what an event costs by a program without it (`contrast`). How many of
-//! something a core does in a cycle is one by its cost (`rates`), and how many events are on their
-//! way at once by what batches of them take (`batches`). Which instructions wait in the same queue
-//! is told by what those that wait leave of one (`queues`). Instructions that want the same units
-//! are found by mixing two classes of them (`mixture`), costs by place one by one (`map`), what
-//! another CPU shares by keeping it busy (`sharing`), and how long a line takes between two CPUs by
-//! messages through it (`exchange`). What a guest gets of the machine is read from all of it
-//! (`environment`). A test is data (`test`), one file each, and a line in a list.
+//! Sizes of structures are found without counters: two chains of slow instructions overlap while
+//! the core can hold all that is between them (`overlap`). A search (`knee_search`, `knee`) finds
+//! the count at which the overlap ends, and `verdict` decides what that proves. `size_watch`
+//! repeats it, since a sibling may take a part of a structure. Other experiments:
+//!
+//! - levels of caches and predictors, from the cost of a step by count (`cost`, `plateau`,
+//!   `level_curves`, `level_records`)
+//! - costs of events, as the difference from a control (`contrast`), and costs by place
+//!   (`cost_map`)
+//! - rates and latencies, from the cost of a step (`rates`)
+//! - events on their way at once, from the cost of batches (`batches`)
+//! - queues that classes of instructions share (`queues`), and units that they share (`mixture`)
+//! - what another CPU shares (`sharing`, `partition`), and how long a line takes between two CPUs
+//!   (`exchange`)
+//! - what a guest gets of the machine, from all of it (`environment`)
+//!
+//! A test is data (`spec`), in the file of its topic; `test_list` has all topics.
 
 #![warn(unreachable_pub)]
 

@@ -1,14 +1,13 @@
-//! Which classes of instructions slow each other down: a graph of who wants the units of whom.
+//! Which classes of instructions slow each other down: a graph of the units that they compete for.
 //!
-//! Instructions of one class alone come at its rate. Mixed with so many of another class as there
-//! is room for, they come at the same rate where the other wants none of their units. Where it
-//! does, each of the others displaces so many of them: one, where it always takes the place of one;
-//! less, where it may go elsewhere while there is something else. As whoever displaces must be
-//! seen, the class that is displaced fills its units, and what no unit executes, as the places that
-//! any instruction takes, must not be full: else the pair is hidden.
+//! A class alone runs at its rate. Mixed with as many of another class as there is room for, it
+//! keeps that rate if the other class needs none of its units. If it does, each of the others
+//! displaces a number of them: one if it always takes the place of one, less if it can go
+//! elsewhere. The displaced class fills its units, and places that all instructions need must not
+//! be full: else the pair is hidden.
 //!
-//! Groups of three classes, of which no part of the graph was made, say whether it holds: each must
-//! take as long as the class that is slowed most.
+//! Groups of three classes, which did not contribute to the graph, check it: each must take as long
+//! as its slowest class.
 
 use super::cost::{CostPoint, MeasureMixtures};
 use super::record::{DisplacedRecord, UarchRecord};
@@ -26,15 +25,15 @@ const ALONE_COUNT: usize = 48;
 /// instructions of it at least.
 const FILL_CYCLES_RANGE: [f64; 2] = [16.0, 64.0];
 const MIN_INSTRUCTIONS: f64 = 4.0;
-/// Share by which two costs may differ that are the same.
+/// Share by which two equal costs may differ.
 const SAME_SHARE: f64 = 0.03;
 /// Share by which a mixture takes longer that shows something, and by which the others would make
 /// it longer at least if each displaced one.
 const VISIBLE_SHARE: f64 = 0.05;
 const ROOM_SHARE: f64 = 0.12;
-/// How many an instruction displaces at least that has no other units.
+/// Least number that an instruction without other units displaces.
 const FULL_DISPLACEMENT: f64 = 0.9;
-/// Share by which a group of three may differ from what pairs tell.
+/// Share by which a group of three may differ from the prediction of pairs.
 const PREDICTION_TOLERANCE: f64 = 0.06;
 /// Share of such groups that has to hold.
 const MIN_HOLDING_SHARE: f64 = 0.8;
@@ -44,10 +43,10 @@ const MAX_MEASUREMENTS: usize = 4;
 /// What one class does to another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ClassEffect {
-    /// Each instruction displaces so many. The second number is core cycles of an instruction of
-    /// either in the units of both.
+    /// Each instruction displaces the first number. The second one is core cycles of an instruction
+    /// of either class in the shared units.
     Displaces(Interval, f64),
-    /// They come beside each other.
+    /// They run side by side.
     None,
     /// There is no room to see it.
     Hidden,
@@ -116,20 +115,18 @@ pub(super) fn run_mixture(
     Ok(records)
 }
 
-/// Core cycles for which a class fills its units, where the slowest one takes so many an
-/// instruction.
+/// Core cycles for which a class fills its units, by the cost of the slowest instruction.
 pub(super) fn fill_cycles_for(slowest: f64) -> f64 {
     (MIN_INSTRUCTIONS * slowest).clamp(FILL_CYCLES_RANGE[0], FILL_CYCLES_RANGE[1])
 }
 
-/// Instructions of a class that take so many core cycles each and fill its units for a time, and
-/// the places that they leave.
+/// Number of instructions that fill a class's units for a time, and the places that they leave.
 pub(super) fn fill_and_places(whole: f64, each: f64, slot: f64) -> (usize, usize) {
     let number = (whole / each).round().max(1.0);
     (number as usize, ((number * each / slot).floor() - number).max(0.0) as usize)
 }
 
-/// How many of another class come beside so many of one, where there is room to see them.
+/// Number of another class's instructions to mix in, if there is room to see them.
 pub(super) fn others_in_room(number: usize, each: f64, other: f64, places: usize) -> Option<usize> {
     let most = (number as f64 * each / other).round() as usize;
     let others = most.max(1).min(places);
@@ -151,9 +148,8 @@ fn agreed_cost(costs: &[Option<CostPoint>]) -> Option<Interval> {
 }
 
 impl MixtureGraph<'_> {
-    /// Core cycles of a mixture that takes so many at least, which two orders of it show. What
-    /// takes longer is measured again: nothing makes code faster than it is, and other work makes
-    /// it slower.
+    /// Core cycles of a mixture that two of its orders show. A slower result is measured again:
+    /// background load makes code slower, nothing makes it faster.
     fn measure_agreed_cost(&mut self, shares: &[ClassCount], least: f64) -> Result<Option<Interval>, RunError> {
         let mut lowest = [None; MixOrder::ALL.len()];
         for time in 1..=MAX_MEASUREMENTS {
@@ -220,7 +216,7 @@ impl MixtureGraph<'_> {
         Ok(ClassEffect::Displaces(shares, cost.value / (number + others) as f64))
     }
 
-    /// Core cycles of each group of three that was drawn, by what pairs tell and measured.
+    /// Core cycles of each random group of three: predicted from pairs, and measured.
     fn measure_triples(
         &mut self,
         edges: &[Vec<ClassEffect>],
@@ -249,8 +245,8 @@ impl MixtureGraph<'_> {
         Ok(triples)
     }
 
-    /// The first class of a group with two others in the places that it leaves, and what this takes
-    /// by what pairs tell.
+    /// A group of three: the first class with two others in the places that it leaves, and its
+    /// predicted core cycles.
     fn predict_triple(&self, edges: &[Vec<ClassEffect>], group: [usize; 3]) -> Option<([(usize, usize); 3], f64)> {
         let (number, places) = self.class_fill_and_places(group[0])?;
         let mut shares = [(group[0], number), (group[1], 0), (group[2], 0)];
@@ -336,13 +332,13 @@ impl MixtureGraph<'_> {
 /// A group of three.
 struct ClassTriple {
     names: [&'static str; 3],
-    /// Core cycles by what pairs tell.
+    /// Core cycles that pairs predict.
     predicted: f64,
     /// Core cycles.
     cost: Interval,
 }
 
-/// How many groups of three take what pairs tell.
+/// How many groups of three take as long as pairs predict.
 fn judge_triples(test: &'static TestSpec, triples: &[ClassTriple], wanted: usize) -> UarchRecord {
     let holds =
         |triple: &&ClassTriple| (triple.cost.value - triple.predicted).abs() <= PREDICTION_TOLERANCE * triple.predicted;

@@ -24,7 +24,7 @@ const CONTROL_MARGIN: usize = 8;
 /// The least overlap across few fillers of a chain that is of use.
 const OVERLAP_LEAST: f64 = 0.5;
 
-/// The tests of a core, one after another.
+/// Runs the tests of a core in order.
 pub(super) struct OverlapTester<'a> {
     core: &'a mut dyn MeasureOverlaps,
     knees: &'a mut StructureEnds,

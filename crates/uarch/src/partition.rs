@@ -1,8 +1,8 @@
-//! What a thread of the same core leaves of a structure, and whether it has to fill it for that.
+//! What a sibling leaves of a structure, and whether it has to fill the structure for that.
 //!
-//! A structure of which a part is gone as soon as the other thread executes anything at all is
-//! divided between the two. One that is as large as ever beside PAUSE and smaller beside work that
-//! fills it goes to whoever takes it.
+//! If a part of a structure is gone as soon as the sibling executes anything, the structure is
+//! divided. If it is whole beside PAUSE and smaller beside load that fills it, the siblings compete
+//! for it.
 
 use super::cost::BackgroundCpus;
 use super::overlap::MeasureOverlaps;
@@ -32,8 +32,8 @@ pub(super) struct AloneBaseline<'a> {
     pub size_of: &'a dyn Fn(&str) -> Option<Interval>,
 }
 
-/// What tells that a CPU shares this core, by what became of each kind of work; or the verdict on
-/// what it leaves where it does not, or where that is not known.
+/// Evidence that a CPU is the sibling, from the slowdown of each kind of work; or a verdict if it
+/// is not, or if that is unknown.
 pub(super) fn judge_shared_core(
     sharing: &SharingSpec,
     verdicts: &[TestVerdict],
@@ -43,7 +43,7 @@ pub(super) fn judge_shared_core(
     if first.kind == VerdictKind::Found && first.size.is_some_and(|size| size.value >= SAME_CORE) {
         return Ok("; both CPUs are of one core");
     }
-    // The first kind is bound by what no two cores share.
+    // The first kind is bound by a resource that no two cores share.
     let apart = sharing
         .rows
         .iter()

@@ -30,7 +30,7 @@ const SHARP_EDGES: [f64; 2] = [0.02, 0.5];
 /// the Poisson distribution, in sets of four ways and more.
 const SOFT_EDGES: [f64; 2] = [0.4, 0.65];
 
-/// A cost that is higher by so many median distances is no longer the level's.
+/// A cost that is higher by this many median distances is past the level.
 const NOISE_DISTANCES: f64 = 5.0;
 /// The largest share of a rise that this may be. Past that nobody knows where the rise begins, and
 /// the end is as soft as the points tell.
@@ -39,7 +39,7 @@ const NOISE_MOST: f64 = 0.15;
 /// chance: 2.4 in sets of eight ways, 1.6 in sets of sixteen.
 const SOFT_BEGIN: f64 = 2.6;
 
-/// By what factor of counts noise may hide the begin of a sharp rise.
+/// Factor of counts within which noise may hide the begin of a sharp rise.
 const NOISE_COUNTS: f64 = 1.03;
 
 /// The end of a level.

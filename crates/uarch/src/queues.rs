@@ -1,13 +1,11 @@
 //! Which classes of instructions wait in the same queue.
 //!
-//! So many of one class wait, and then those of another class come until one finds no room. Where
-//! the classes share a queue, so many fewer of the other class wait; where each has its own, as
-//! many as alone. Where there are several queues, of which some are shared, it is a part of them,
-//! or more than that, if instructions go to queues in turn and the first one that is full stops
-//! all. Where something else lets fewer of a class wait than its queues have room for, as many as
-//! alone wait beside others too: then the other direction alone shows it. The control is of
-//! instructions of the first class that do not wait: they take registers and entries of the reorder
-//! buffer as well, and no room in a queue.
+//! Some instructions of one class wait, then those of another class follow until one finds no room.
+//! If the classes share a queue, as many fewer of the other class wait; if each has its own, as
+//! many as alone. If some of several queues are shared, it is a part, or more if instructions go to
+//! queues in turn and the first full one stops all. If another limit keeps a class from filling its
+//! queues, only the other direction shows the sharing. The control has instructions of the first
+//! class that do not wait: they take registers and reorder buffer entries, and no room in a queue.
 
 use super::conditions::RETRY_ONCE;
 use super::knee::KneeEdges;
@@ -28,8 +26,8 @@ const MIN_OCCUPIED: usize = 6;
 const MAX_OCCUPIED: usize = 32;
 /// Fillers past a structure's end up to which a knee is looked for.
 const SEARCH_MARGIN: usize = 40;
-/// Part of those that wait by which others that do not may move a knee at most; and part of them
-/// that is none where it can't be told from it.
+/// Part of the waiting instructions by which ready ones may move a knee at most, and the largest
+/// part that counts as zero if it is within that.
 const CONTROL_SHARE: f64 = 0.2;
 const SMALL_SHARE: f64 = 0.2;
 /// Share by which two programs may differ that agree.
@@ -69,12 +67,12 @@ fn retry_if_unclear(pair: impl FnMut() -> Result<TestVerdict, RunError>) -> Resu
     RETRY_ONCE.retry_while(|verdict| verdict.kind == VerdictKind::Unclear, pair)
 }
 
-/// The key of a class beside another one.
+/// The key of a pair of classes.
 pub(super) fn pair_key(test: &TestSpec, class: &QueueClass, by: &QueueClass) -> String {
     format!("{}.{}_beside_{}", test.name, class.name, by.name)
 }
 
-/// How many of the other class wait beforehand, where so many of each can wait.
+/// How many of the other class wait beforehand, by how many of each can wait.
 pub(super) fn waiting_count(own: usize, others: usize) -> usize {
     (own.min(others) / OCCUPIED_DIVISOR).min(MAX_OCCUPIED)
 }
@@ -111,8 +109,8 @@ fn measure_pair(
     Ok(judge_pair(by, number, alone, beside, knee(by.ready, number)?))
 }
 
-/// Judges the knee of a class alone, those beside so many others that wait, and the one beside
-/// others that do not.
+/// Judges the knee of a class alone, those beside waiting instructions of the other class, and the
+/// one beside ready ones.
 fn judge_pair(
     by: &QueueClass,
     number: usize,
@@ -146,7 +144,7 @@ fn judge_pair(
     if most - least > apart.max(SAME_SHARE * most) {
         return unclear("programs differ".to_string());
     }
-    // A part that the experiment can't tell from nothing is none only where it is small.
+    // A part within the experiment's noise counts as zero only if it is small.
     if most <= apart {
         let small = apart <= SMALL_SHARE * number;
         return if small {

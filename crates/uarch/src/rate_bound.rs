@@ -18,7 +18,7 @@ pub(super) fn annotate_bounds(test: &TestSpec, records: &mut [UarchRecord], know
     }
 }
 
-/// The largest of what the rows of a test do in a cycle, each by what it does it for.
+/// The largest rate of each size among the rows of a test.
 fn largest_rate(bound: &str, known: &[EarlierResult]) -> Option<f64> {
     let test = TESTS.iter().find(|test| test.name == bound)?;
     let mut most = None;

@@ -1,5 +1,5 @@
-//! How many of something a core does in each core cycle, by what a step costs where none waits for
-//! another; or that cost itself, where each waits for the one before.
+//! Rates per core cycle, from the cost of steps that do not wait for each other; or that cost
+//! itself, if each step waits for the one before.
 //!
 //! A rate needs two unlike programs that agree. It is the larger of theirs: something else may slow
 //! one down (other work, the place of its code, ports that it uses beside), and nothing makes one
@@ -21,7 +21,7 @@ use std::fmt::Display;
 /// test's share of them is less.
 const MIN_TOLERANCE: f64 = 0.05;
 
-/// The share by which programs may differ from which on a test is of memory that others use too.
+/// From this tolerance on, a test is of memory that background load uses too.
 const SHARED_TOLERANCE: f64 = 0.1;
 /// The largest width, as a share, of what two programs show that agree within their layouts alone.
 const WIDE_MOST: f64 = 0.3;
@@ -95,8 +95,8 @@ fn rate_or_cost(point: &CostPoint, each: f64, unit: Unit) -> Interval {
     Interval { value, low, high }
 }
 
-/// What the fastest two programs come to that agree, of those that are sorted by it, of so many
-/// that were to be measured; or, where that `varies`, what all of them and their layouts do.
+/// The result of the fastest two programs that agree, of `done` in descending order. If it `varies`
+/// by place, the interval spans all programs and layouts.
 fn judge_rates<N: Display>(done: &[MeasuredRate<N>], programs: usize, rates: &RatesSpec, varies: bool) -> TestVerdict {
     let agree = |pair: &&[MeasuredRate<N>]| {
         let [faster, slower] = [pair[0].1, pair[1].1];

@@ -38,8 +38,8 @@ pub(super) struct UarchRecord {
     pub why: String,
     /// What CPUID says.
     pub cpuid: Option<u64>,
-    /// What CPUID or the kernel says that is no such number, what share it is of the most of
-    /// another test, or how often it was another number.
+    /// Notes: what CPUID or the kernel says in words, the share of another test's largest number,
+    /// or how often it was another number.
     pub told: Option<String>,
     /// What each filler showed.
     pub fillers: Vec<FillerRecord>,

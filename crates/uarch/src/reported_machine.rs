@@ -1,4 +1,4 @@
-//! What CPUID and the kernel tell of the machine: beside what is measured, never in its place.
+//! What CPUID and the kernel report of the machine: next to measurements, never in their place.
 
 use cyclescope_core::machine::cache::{Cache, CacheKind};
 use cyclescope_core::machine::fact::Fact;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Other CPUs that are tried at most.
 const MAX_OTHER_CPUS: usize = 3;
 
-/// What is told, as a manifest has it.
+/// Reports of CPUID and the kernel, as a manifest has them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ReportedMachine {
     /// What CPUID says of numbers, by their keys.

@@ -1,4 +1,4 @@
-//! How much longer work takes while another CPU does something beside it: what two CPUs share.
+//! How much longer work takes beside background load on another CPU: what two CPUs share.
 //!
 //! The control is another CPU that is busy too but wants nothing of what is shared, as in a loop of
 //! PAUSE. Work that takes no longer than beside that shares nothing that bounds it.
@@ -19,8 +19,8 @@ const MIN_SLOWDOWN: f64 = 1.1;
 /// The least share of the time in which the other CPU has to do its work.
 const BUSY_SHARE: f64 = 0.9;
 
-/// Measures each kind of work beside another of these CPUs, the one that slows the first kind most,
-/// and what that CPU leaves of each structure.
+/// Measures each kind of work beside load on the CPU that slows the first kind most, and what that
+/// CPU leaves of each structure.
 pub(super) fn run_sharing(
     core: &mut (impl MeasureCosts + MeasureOverlaps),
     others: &mut dyn BackgroundCpus,
@@ -57,7 +57,7 @@ pub(super) fn run_sharing(
     Ok(sharing_records(test, sharing, verdicts, left))
 }
 
-/// The CPU that slows the first kind of work most, and by how much; or why there is none.
+/// The CPU that slows the first kind of work most, and by how much; or why no CPU does.
 fn find_nearest(
     core: &mut dyn MeasureCosts,
     others: &mut dyn BackgroundCpus,
@@ -162,7 +162,7 @@ fn judge_sharing(ratios: &SlowdownRatios, cpu: u32, sharing: &SharingSpec) -> Te
     if most - least > sharing.tolerance_share * most {
         return TestVerdict::new(VerdictKind::Unclear, format!("no two programs agree {place}: {told}"));
     }
-    // A ratio of which layouts show as well that it is none.
+    // A ratio whose layouts include 1.
     if let Some((name, ratio)) = known.iter().find(|(_, ratio)| ratio.low <= 1.0) {
         let span = format!("{name} {:.2} to {:.2}", ratio.low, ratio.high);
         return TestVerdict::new(VerdictKind::Unclear, format!("it may take no longer {place}: {span}"));

@@ -156,7 +156,7 @@ impl UarchStudy {
     }
 
     /// What the programs of a test are drawn from, and the order of its counts: the test's own, so
-    /// that a study that is gone on with measures the same programs.
+    /// that a resumed study measures the same programs.
     fn random_of_test(&self, test: &TestSpec) -> [Random; 2] {
         let seed = test.name.bytes().fold(self.plan.seed, |seed, byte| mix_seeds(seed, u64::from(byte)));
         [seed, seed ^ ORDER_SEED_MASK].map(Random::new)
@@ -166,7 +166,7 @@ impl UarchStudy {
         self.features.contains(&feature_name(feature))
     }
 
-    /// Tells of a test's records what other tests and CPUID tell of them.
+    /// Annotates a test's records with the results of other tests and of CPUID.
     fn annotate_records(&self, test: &TestSpec, records: &mut [UarchRecord], known: &[EarlierResult]) {
         rate_bound::annotate_bounds(test, records, known);
         level_limit::annotate_limits(test, records, known);

@@ -1,21 +1,20 @@
-//! What knees prove: a size, or what limits it, or why there is none.
+//! What knees prove: a size, what limits it, or why it is unknown.
 //!
-//! A knee is a size only where two unlike fillers agree and neither stops where another structure
-//! ends of which it takes entries too; where fillers of another kind that were there before take
-//! their part of it; where another first chain shows the same; and where no-operations still
-//! overlap past it. Where another structure ends has to be known for that: what may end where one
-//! does of which no test found the size is no number.
+//! A knee is a size only if two unlike fillers agree, and neither stops at the end of another
+//! structure that it occupies too. Besides, fillers of another kind before them must take their
+//! part of it, another first chain must show the same, and no-operations must still overlap past
+//! it. If a competing structure's size is unknown, the verdict has no number.
 
 use super::knee::{KneeEdges, NoKnee};
 use super::spec::{FillerSpec, OverlapSpec, TestSpec};
 use cyclescope_core::statistics::Interval;
 use serde::{Deserialize, Serialize};
 
-/// By how much two knees may differ that are the same: a share, and a number of entries.
+/// Share, and number of entries, by which two equal knees may differ.
 const SAME_SHARE: f64 = 0.02;
 pub(super) const SAME_ENTRIES: f64 = 2.0;
 
-/// Whether two knees are the same within what an experiment tells apart.
+/// Whether two knees are equal within the experiment's resolution.
 pub(super) fn is_same_knee(one: KneeEdges, other: KneeEdges) -> bool {
     let links = one.link_slack().max(other.link_slack()) as f64;
     counts_agree(one.high, other.high, links)
@@ -47,9 +46,9 @@ impl StructureEnd {
 pub(super) struct FillerResult {
     /// Its name.
     pub name: &'static str,
-    /// Names of the tests of which it takes entries too.
+    /// Tests of structures in which it takes entries too.
     also_occupies: &'static [&'static str],
-    /// The same of those of which it may take some.
+    /// Tests of structures in which it may take entries.
     may_occupy: &'static [&'static str],
     /// Whether some cores pack several of them into one entry.
     may_pack: bool,
@@ -93,7 +92,7 @@ pub(super) enum VerdictKind {
     Found,
     /// Another structure is full first.
     Limited,
-    /// There is no end up to the largest number that was tried, or no such structure.
+    /// No end up to the largest number, or the CPU lacks the structure.
     None,
     /// The experiments contradict each other.
     Unclear,
@@ -190,8 +189,7 @@ pub(super) fn find_agreeing_group(own: &[FillerKnee]) -> Vec<FillerKnee> {
         .unwrap_or_default()
 }
 
-/// Whether a filler's knee is that of another one, or where so many of it end of which an entry
-/// holds several.
+/// Whether a filler's knee is another one's, or a multiple of it because an entry holds several.
 fn is_packed_multiple(named: &FillerKnee, one: &FillerKnee) -> bool {
     let entries = one.knee.high;
     let number = (named.knee.high as f64 / entries as f64).round().max(1.0) as usize;

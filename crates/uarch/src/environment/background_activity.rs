@@ -26,7 +26,7 @@ pub(crate) struct BackgroundActivity<'a> {
     pub time: Duration,
 }
 
-/// A share of so many, with the 95 % interval that chance alone gives it.
+/// A share of a total, with the 95 % interval of chance.
 fn share_verdict(share: f64, number: usize, why: String) -> TestVerdict {
     let error = STANDARD_ERRORS * (share * (1.0 - share) / number as f64).sqrt();
     // Of a share of which no case was seen among n, the upper end of the interval is 3/n (95 %, by

@@ -1,4 +1,4 @@
-//! Numbers of other tests, beside what CPUID and the kernel tell of them.
+//! Numbers of other tests, next to the reports of CPUID and the kernel.
 
 use super::row::{EnvironmentRow, format_percent};
 use crate::earlier_result::EarlierResult;
@@ -38,7 +38,7 @@ pub(super) fn contradiction_row(known: &EarlierResult) -> Option<EnvironmentRow>
     })
 }
 
-/// The number of a test, or why there is none.
+/// The number of a test, or why it has no number.
 fn find_number<'a>(known: &'a [EarlierResult], what: &str) -> Result<(&'a EarlierResult, Interval), TestVerdict> {
     let Some(known) = known.iter().find(|known| known.what == what) else {
         return Err(TestVerdict::new(VerdictKind::Unclear, format!("{what} was not measured")));

@@ -6,8 +6,8 @@ use iced_x86::CpuidFeature::{AVX, AVX2, AVX512F};
 
 // Instructions that renaming may do by itself, by how many of them go through the core in a cycle.
 
-/// Loops over texts of this many instructions, 240 in an iteration: its own count takes little room
-/// beside them.
+/// Loops over texts of this many instructions, 240 in an iteration, so that its own count takes
+/// little room.
 const FOUR: AsmLoop = AsmLoop::bare(240 / 4, 1);
 const SIX: AsmLoop = AsmLoop::bare(240 / 6, 1);
 const EIGHT: AsmLoop = AsmLoop::bare(240 / 8, 1);
@@ -23,7 +23,7 @@ const fn four(name: &'static str, variants: &'static [ProgramVariant]) -> TestRo
 /// What runs before: general registers of numbers of 64 bits, and vectors.
 const BEFORE: &str = "mov ebx, 3; mov ebp, 5; xor r12d, r12d; pxor xmm13, xmm13; pxor xmm14, xmm14";
 
-// The first two are executed; each of the others is beside them.
+// The first two are executed; each of the others runs next to them.
 const CLASSES: &[MixtureClass] = &[
     general_class("test", &["test rbx, rbp"], &["cmp rbp, rbx"]),
     MixtureClass {

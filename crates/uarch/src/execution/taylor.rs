@@ -8,8 +8,8 @@ const TERMS: usize = 24;
 /// The first register of sums; those before it have the argument and a coefficient.
 const FIRST: usize = 2;
 
-/// Each chain's next term: the sum so far times the argument, and a coefficient. `{}` stands for
-/// the chain's register.
+/// Each chain's next term: the sum so far times the argument, plus a coefficient. `{}` is the
+/// chain's register.
 fn taylor_loop(chains: usize, term: &str) -> StepLoop {
     let each = |number: usize| term.replace("{}", &format!("xmm{}", FIRST + number % chains));
     let all: Vec<String> = (0..TERMS).map(each).collect();

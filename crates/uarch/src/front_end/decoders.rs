@@ -4,8 +4,8 @@ use crate::spec::*;
 
 // Instructions that are decoded in a cycle, by their length.
 
-/// Bytes of straight code: less than the first caches of all cores, and so many that no known cache
-/// of decoded instructions holds them where they have four bytes at most.
+/// Bytes of straight code: less than the first caches of all cores, and more instructions of four
+/// bytes than any known cache of decoded instructions holds.
 const DECODED_BYTES: usize = 28 << 10;
 /// Bytes of less code, of which such a cache would hold a larger part. Of longer instructions it
 /// holds a part however many the first cache holds.
@@ -57,7 +57,7 @@ const DOUBLE_BYTES: usize = 48 << 10;
 /// Bytes of a simple instruction.
 const SIMPLE: usize = 2;
 
-/// Straight code of which every so manieth instruction becomes several operations.
+/// Straight code in which every n-th instruction becomes several operations.
 fn mix_every_nth(number: usize, several: &[&str]) -> StepLoop {
     let several: Vec<Vec<u8>> = several.iter().map(|one| assemble(one)).collect();
     let (mut body, mut steps) = (Vec::new(), 0);

@@ -50,8 +50,8 @@ pub(super) fn table_loop(body: Vec<u8>, table: AreaFill, bytes: u64, iterations:
 
 // The memory of the predictor of directions for several branches together.
 
-/// So many conditional branches an iteration, each by a random pattern of its own. The patterns
-/// have that many outcomes together.
+/// A number of conditional branches an iteration, each by its own random pattern. All patterns
+/// together have `outcomes` outcomes.
 fn pattern_branches(outcomes: usize, branches: usize, branch: u8, seed: u64) -> StepLoop {
     let period = outcomes / branches;
     let mut random = Random::new(seed ^ outcomes as u64);

@@ -30,7 +30,7 @@ fn counted_loop(number: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
 
 // Instructions that go through the core in a cycle.
 
-/// So many instructions of which each in turn goes to other units than the one before.
+/// Instructions in turn, each for other units than the one before.
 fn cycle_through(number: usize, period: &[&str]) -> StepLoop {
     let all: Vec<&str> = period.iter().copied().cycle().take(number).collect();
     loop_in_pages(assemble(&all.join("; ")), number, 1)

@@ -16,7 +16,8 @@ const FEW_ITERATIONS: u64 = 120;
 /// int3, which is never reached.
 const TRAP: u8 = 0xcc;
 
-/// Functions so many bytes apart that call each other down to this depth, each from one place.
+/// Functions `apart` bytes from each other, which call each other down to this depth, each from one
+/// place.
 fn nested_calls(depth: usize, apart: usize) -> StepLoop {
     let place = |function: usize| (1 + function) * apart;
     let mut body = encode_branch(CALL, 0, place(0));
@@ -32,12 +33,12 @@ fn nested_calls(depth: usize, apart: usize) -> StepLoop {
     random_loop(body, FEW_ITERATIONS)
 }
 
-/// Functions so many bytes apart that call each other down to this depth. The first is called from
-/// one of this many places by a random bit, and more bits decide branches between: no history of
-/// branches tells where it returns to. Its address is lost first.
+/// Functions `apart` bytes from each other, which call each other down to this depth. A random bit
+/// decides which of `places` calls the first one, and more bits decide branches between: no branch
+/// history shows where it returns to. Its address is lost first.
 ///
-/// A branch on the way that is mispredicted calls the same functions as the right one, so that what
-/// it fetches by mistake puts the same addresses where they will be put.
+/// A mispredicted branch on the way calls the same functions as the right one, so that wrong
+/// fetches push the same addresses.
 fn random_nest(depth: usize, apart: usize, places: CallerCount) -> StepLoop {
     // The bits are RAX's, the highest first.
     let mut body = assemble(&format!("{GENERATE}; mov rax, rbp; shl rax, 1"));

@@ -8,8 +8,8 @@
 use super::misprediction::{GENERATE, random_loop};
 use crate::spec::*;
 
-/// Instructions of a step of straight code: so many that it becomes dearer by more than the noise
-/// of a mispredicted branch.
+/// Instructions of a step of straight code. With fewer, a rise could be less than the noise of a
+/// mispredicted branch.
 const STEP: usize = 32;
 /// Bytes of its instructions.
 const LENGTH: usize = 3;
@@ -26,8 +26,8 @@ const ITERATIONS_LEAST: usize = 2;
 /// The instructions before each branch, and the branch.
 const BESIDE: usize = 4;
 
-/// So many instructions: a branch by a random bit after others of three bytes, and again. Taken or
-/// not it goes to the next one, so that all of the code is executed in either case.
+/// Groups of instructions of three bytes and a branch by a random bit. Taken or not, the branch
+/// goes to the next instruction, so that all code is executed.
 fn random_branches(instructions: usize, each: usize, period: &[&str]) -> StepLoop {
     let period: Vec<Vec<u8>> = period.iter().map(|instruction| assemble(instruction)).collect();
     let mut one: Vec<u8> = period.iter().cycle().take(each - BESIDE).flatten().copied().collect();
@@ -58,9 +58,9 @@ fn test_and_branches(instructions: usize) -> StepLoop {
 /// Bytes after which the sets of any such cache begin again: 64 sets of 64 bytes are the most that
 /// are published (Zen 4: AMD, Software Optimization Guide, 57647).
 const SETS: usize = 8 << 10;
-/// Instructions of a block beside its jump: of one entry, as none holds less than six, and of two,
-/// as none holds more than nine operations (Zen 4, as above) and a window of 32 bytes has room for
-/// all of them.
+/// Instructions of a block beside its jump: of one entry, since every entry holds six, and of two,
+/// since no entry holds more than nine operations (Zen 4, as above). A window of 32 bytes has room
+/// for all of them.
 const FEW: usize = 4;
 const MANY: usize = 10;
 /// Blocks of two entries in the witness.
@@ -70,8 +70,8 @@ const TRAP: u8 = 0xcc;
 /// Bytes of a jump.
 const JUMP: usize = 5;
 
-/// So many blocks so far from each other, behind some of two entries; each of the others is of
-/// instructions of this kind.
+/// Blocks `apart` bytes from each other. The first ones have two entries each; the others have this
+/// kind of instructions.
 fn jump_blocks(number: usize, before: usize, apart: usize, one: fn(usize) -> Vec<u8>) -> StepLoop {
     let mut body = Vec::new();
     let last = before + number - 1;
@@ -133,7 +133,7 @@ pub(crate) const TESTS: &[TestSpec] = &[
                 ProgramFamily::new("lea, every 20th a branch", lea_and_branches),
                 ProgramFamily::new("test, every 12th a branch", test_and_branches),
             ],
-            // So many have room in an instruction cache of 32 KiB.
+            // The largest count fits an instruction cache of 32 KiB.
             count_range: [320, 9600],
             min_rise: 1.0,
             min_ratio: 1.08,

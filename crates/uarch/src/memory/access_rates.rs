@@ -127,7 +127,7 @@ const COPIED: usize = 2048;
 /// 12 bits.
 const TO: usize = 4096 + COPIED;
 
-/// Copies in which so many loads come before their stores, in this order of addresses.
+/// Copies in which `together` loads precede their stores, in this order of addresses.
 fn load_store_groups(width: usize, together: usize, place: fn(usize) -> usize) -> StepLoop {
     let offset = |number: usize| place(number) * width % COPIED;
     let group = |first: usize| {

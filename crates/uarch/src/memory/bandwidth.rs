@@ -61,12 +61,12 @@ impl StreamAction {
     }
 }
 
-/// Goes through the first bytes of so many over and over, each call where the last one stopped. A
-/// step is a line.
+/// Goes through the first `gone` of all bytes over and over; each call continues where the last one
+/// stopped. A step is a line.
 fn stream_loop(gone: usize, bytes: usize, width: usize, course: &StreamCourse, action: StreamAction) -> StepLoop {
-    // R14 points to the memory and R13 to a cell with the way gone in the first part; RBP holds it
-    // as an address, which no clock changes, and R12 is the end of the part. A program of other
-    // streams may have left a way that is longer. RDI goes down as RBP goes up.
+    // R14 points to the memory, and R13 to a cell with the position in the first part. RBP holds
+    // the position as an address, which no timing method changes; R12 is the end of the part. A
+    // program with other streams may have left a larger position. RDI goes down as RBP goes up.
     let part = gone / course.streams;
     let block = BLOCK / course.streams;
     let together = block / width;
@@ -131,7 +131,7 @@ const fn stream(width: usize, course: usize, action: StreamAction) -> ProgramVar
     ProgramVariant::built(name, build_stream, [""; 4], [width, course, action as usize, 0])
 }
 
-/// A row for so many bytes.
+/// A row for this many bytes.
 const fn bandwidth_row(name: &'static str, n: usize, ways: &'static [ProgramVariant]) -> TestRow {
     TestRow::for_n(name, n, ways).amount(LINE as f64)
 }

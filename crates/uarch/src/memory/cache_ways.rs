@@ -39,9 +39,9 @@ const ITERATIONS: u64 = 24;
 /// less costs nothing.
 const HIDDEN: usize = 23;
 
-/// So many lines this far apart, the first one so far behind the start of a page: all in one set,
-/// or each in another one of the same pages. Where the hypervisor splits huge pages, translations
-/// of both fill the same sets.
+/// Lines `apart` bytes from each other, `behind` the start of a page: all in one set, or each in
+/// another set of the same pages. If the hypervisor splits huge pages, translations of both fill
+/// the same sets.
 fn set_lines(number: usize, apart: usize, behind: usize, one_set: bool) -> Vec<usize> {
     let line = |number: usize| if one_set { behind } else { (behind + number * LINE) % PAGE_BYTES as usize };
     (0..number).map(|number| number * apart + line(number)).collect()

@@ -17,14 +17,14 @@ const OFF: [usize; 2] = [1, 3];
 
 /// What copies.
 enum CopyMethod {
-    /// One instruction, with elements of so many bytes.
+    /// One instruction, with elements of this many bytes.
     Repeat(usize),
-    /// A loop over registers of so many bytes.
+    /// A loop over registers of this many bytes.
     Registers(usize),
-    /// The same, with stores past the caches.
+    /// The same with non-temporal stores.
     Past(usize),
-    /// Registers of so many bytes at the begin and at the end, which overlap, as libraries copy
-    /// little.
+    /// Overlapping registers of this many bytes at the begin and at the end, as libraries copy a
+    /// few bytes.
     Ends(usize),
 }
 
@@ -42,7 +42,7 @@ const METHODS: [CopyMethod; 9] = [
 ];
 
 impl CopyMethod {
-    /// Copies so many bytes from RSI to RDI.
+    /// Text that copies this many bytes from RSI to RDI.
     fn copy_text(&self, bytes: usize) -> String {
         match *self {
             CopyMethod::Repeat(1) => format!("mov ecx, {bytes}; rep movsb"),
@@ -60,7 +60,7 @@ impl CopyMethod {
     }
 }
 
-/// A loop of loads and stores of so many bytes each.
+/// A loop of loads and stores of `width` bytes each.
 fn copy_loop(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String) -> String {
     let together = TOGETHER.min(bytes / width);
     // Past RCX, RSI and RDI.
@@ -75,11 +75,11 @@ fn copy_loop(width: usize, bytes: usize, store: fn(usize, usize, &str) -> String
     format!("mov ecx, {}; 1: {all}; add rsi, {step}; add rdi, {step}; dec ecx; jnz 1b", bytes / step)
 }
 
-/// Bytes of a copy from which on two places would have another cache than one has: then each has a
-/// half.
+/// Smallest copy that gets half its bytes per place if it has two places: else two places would
+/// need a larger cache than one.
 const HALVED: usize = 128 << 10;
 
-/// Copies of so many bytes in turn, each to its own place.
+/// Copies of this many bytes, which take turns among places.
 fn repeat_copies(method: &CopyMethod, bytes: usize, off: [usize; 2], places: usize) -> StepLoop {
     let page = PAGE_BYTES as usize;
     let parts = if bytes < HALVED { 1 } else { places };

@@ -16,8 +16,7 @@ const CALL: usize = 32 << 10;
 const NEAR: usize = 16 << 10;
 const FAR: usize = 128 << 10;
 
-/// y = a x + y with registers of so many bytes, as many elements at once as there are together. A
-/// step is a number.
+/// y = a x + y with registers of `width` bytes, `together` of them at once. A step is a number.
 fn daxpy_loop(bytes: usize, width: usize, together: usize, fused: bool) -> StepLoop {
     // R14 points to x, and y is half a page and five lines behind its end: no load's address is
     // that of a store in its last 12 bits, or 10. RBP is the place in both.

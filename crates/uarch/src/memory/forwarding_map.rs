@@ -17,9 +17,8 @@ const ITERATIONS: u64 = 48;
 struct StoreLoadPair {
     store: usize,
     load: usize,
-    /// The store stays, and the load goes from the first place at which they have a byte in common
-    /// to the last one, by steps of this many bytes; or both are at the same place, which goes
-    /// across the end of this many bytes.
+    /// Either the step in bytes of the load, which moves across the store while they have a byte in
+    /// common; or the end, in bytes, across which both move together.
     step_or_end: usize,
 }
 
@@ -30,7 +29,7 @@ impl StoreLoadPair {
     }
 }
 
-/// The name of a register, by program, for so many bytes; vectors where the store is one.
+/// The name of a program's register for this many bytes; a vector register if the store is one.
 fn register_name(program: usize, vector: bool, bytes: usize) -> String {
     let general = [["al", "ax", "eax", "rax"], ["sil", "si", "esi", "rsi"]][program];
     let letter = match bytes {
@@ -44,7 +43,7 @@ fn register_name(program: usize, vector: bool, bytes: usize) -> String {
     }
 }
 
-/// A load of so many bytes into the register that is stored, and the store.
+/// The store, and the load into the register that is stored.
 fn store_and_load(pair: &StoreLoadPair, program: usize, [to, from]: [usize; 2]) -> [String; 2] {
     let vector = pair.store > 8;
     let vex = if pair.store > 16 { "v" } else { "" };

@@ -54,7 +54,7 @@ fn plain_down(added: usize) -> StepLoop {
     load_chain(&format!("mov rsi, [rsi + {added}]"), "rsi", "", &DOWN, pointer_text(added))
 }
 
-/// Bytes that a register of an address holds that is no part of the chain.
+/// Bytes in the register of an address that the chain does not change.
 const ASIDE: usize = 64;
 
 /// Not through RBP: as a base it has a displacement too, of which some cores make a third part of
@@ -102,8 +102,8 @@ fn sign_extending(bits: usize, register: &str) -> String {
     }
 }
 
-/// A load into a vector register of so many bytes, or of their first eight, then a move of these to
-/// a general one.
+/// A load into a vector register of this many bytes, or of their first eight, then a move of these
+/// to a general one.
 fn float_load_chain(bytes: usize) -> StepLoop {
     let both = match bytes {
         8 => "movsd xmm0, [rbp]; movq rbp, xmm0",

@@ -23,17 +23,17 @@ const CHAIN: AsmLoop = AsmLoop {
     ..AsmLoop::bare(STEPS, 2)
 };
 
-/// Bytes in which no store between is at the address of the load: some cores take a load for one of
-/// a store that is a multiple of as many bytes away, and begin again when they see that it is not
-/// (31 cycles on Genoa, family 25, model 17).
+/// Bytes in which no store between is at the address of the load: some cores match a load with a
+/// store that is a multiple of as many bytes away, and start over when they detect the error (31
+/// cycles on Genoa, family 25, model 17).
 const ALIAS: usize = 1024;
 /// Where the stores between begin: behind all that is stored and loaded by offsets of less than
 /// half of these bytes.
 const BETWEEN: usize = ALIAS + ALIAS / 2;
 
-/// A chain whose load is behind so many stores or no-operations, and multiplications that last
-/// longer than these: one for as many as the first number. The texts are the store, the load and
-/// the multiplication.
+/// A chain with stores or no-operations between its store and its load, and multiplications that
+/// last longer than these: one for as many as the first number. The texts are the store, the load
+/// and the multiplication.
 fn chain_across(number: usize, inputs: &Inputs) -> StepLoop {
     let Inputs { texts: [store, load, link, between], numbers: [each, ..] } = *inputs;
     let between: String = match between {

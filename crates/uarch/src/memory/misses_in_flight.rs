@@ -1,10 +1,9 @@
 //! Misses that are on their way at once.
 //!
-//! Lines are flushed from all caches, and fetched all at once. Behind them comes a chain of loads
-//! that the second cache answers. While the nearest cache has a buffer for each line that it waits
-//! for and for one more, the chain goes on beside them; with one line more it waits until one is
-//! back. So nothing hangs on how fast lines come from memory. The same program with other lines,
-//! which are in the nearest cache, is subtracted.
+//! Lines are flushed from all caches, and fetched all at once. A chain of loads from the second
+//! cache follows. While the nearest cache has a buffer for each line and one more, the chain runs
+//! on; with one line more it waits until one arrives. So the result does not depend on how fast
+//! lines come from memory. The control uses other lines, which are in the nearest cache.
 
 use crate::spec::*;
 use cyclescope_code::program::memory::{
@@ -26,7 +25,7 @@ const ORDERS: usize = 2;
 const ITERATIONS: u64 = 2;
 /// Lines of the chain: more than any nearest cache holds, and fewer than any second one.
 const RING: usize = 2048;
-/// Loads of the chain. They take longer than memory does to answer so many misses (on Zen 4 2240
+/// Loads of the chain. They take longer than memory takes to answer all misses (on Zen 4 2240
 /// core cycles, and 80 misses 2400).
 const LINKS: usize = 160;
 

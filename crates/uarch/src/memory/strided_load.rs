@@ -14,9 +14,9 @@ const ROWS: usize = 5;
 /// The largest distance.
 const MOST: usize = 4096;
 
-/// So many rows, in the shorter call, of loads this far apart, 256 KiB at most. Each row begins
-/// anywhere in the region at a multiple of some bytes, and each load waits for the one before. One
-/// instruction loads, for prefetchers know loads by their place too.
+/// Rows of loads `apart` bytes from each other, 256 KiB at most; the shorter call has `number`
+/// rows. Each row begins at a random `multiple` in the region, and each load waits for the one
+/// before. A single instruction loads, since prefetchers distinguish loads by their place too.
 fn load_rows(number: usize, loads: usize, apart: i64, multiple: usize) -> StepLoop {
     // R14 points to the region and R13 to a cell with the last random number; RBP holds it, R8 is
     // the place, and R11 keeps of a number what is a multiple. Every word of the region is zero.

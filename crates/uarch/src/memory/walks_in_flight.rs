@@ -48,8 +48,8 @@ struct WalkBatch {
     step: usize,
 }
 
-/// Batches of so many loads. R14 points to the pages, and RBP is the place of the next one, which
-/// is kept in what R13 points to.
+/// Batches of loads. R14 points to the pages, RBP is the place of the next one, and R13 points to
+/// the cell that keeps it.
 fn walk_batches(number: usize, how: WalkBatch) -> StepLoop {
     let WalkBatch { pages, before, load, step } = how;
     let (mask, step) = (pages * STRIDE - 1, step * STRIDE);

@@ -11,8 +11,8 @@ const BYTES: usize = 8 << 20;
 /// Lines of the shorter call at least.
 const LINES: usize = 2000;
 
-/// Stores that go round so many lines, this far apart, until all are full, and then to as many
-/// others.
+/// Stores to `lines` lines in turn, `apart` bytes from each other, until all are full, and then to
+/// as many others.
 fn nontemporal_stores(lines: usize, apart: usize) -> StepLoop {
     // R14 points to the area and RBP to the lines; R12 is their end.
     let group = lines * apart;

@@ -36,9 +36,9 @@ const MIXED: FillerSpec = FillerSpec::new(
 
 // Instructions that retire in a cycle.
 //
-// A chain of slow instructions goes before others, which are fetched and executed beside it and
-// can't retire. When it has ended they retire as fast as the core can, and the fence behind them
-// waits for the last one. So each further one makes it later by what one takes to retire.
+// A chain of slow instructions precedes others, which are executed meanwhile and can't retire. When
+// the chain ends, they retire as fast as the core can, and the fence behind them waits for the last
+// one. So each further instruction delays the fence by the time of one retirement.
 
 /// Instructions between the chain and the fence: so few that cores of the last fifteen years hold
 /// them, but the smallest.
@@ -46,8 +46,8 @@ const MANY: usize = 144;
 /// The part of them with which it is compared. The rest is a whole number of times what any known
 /// core retires in a cycle.
 const FEW_PART: usize = 6;
-/// Links of the chain: with so many it lasts longer than the slowest core takes to fetch the
-/// instructions, and not much longer.
+/// Links of the chain: it lasts a little longer than the slowest core takes to fetch the
+/// instructions.
 const LINKS: usize = SQRTSD.link_count / 2;
 /// Fences of the shorter call.
 const ITERATIONS: u64 = 120;
