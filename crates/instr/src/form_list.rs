@@ -1,12 +1,19 @@
-//! A list of one's own: which instructions to measure, what to find out, and what has to run before.
+//! Reads a list of instructions to measure, from a CSV file.
 //!
-//! The header names the columns, in any order and in capitals or not: `instruction` (a mnemonic, or the name in the
-//! instruction database), `operands` as tables write them, `size` (bits of the largest register operand, or of the memory operand where there is none), `isa` (CPUID
-//! features of which a form needs one; none of those with a `!` before them), `immediate` (numbers; with each of them a form is
-//! measured as a row of its own, and with no other), `measure` (`latency`, `throughput`, or
-//! `both`, which an empty field means too), `init` (assembly). Only `instruction` or `sequence` has to be there. A line that begins with
-//! `#` is a comment. A line has an instruction or, instead, a `sequence`: assembly that is measured as one. A mnemonic stands for all encodings that have these operands; `*`, or a size without operands,
-//! stands for all operands that the instruction can have.
+//! The header names the columns in any order and case:
+//!
+//! - `instruction`: a mnemonic, or the name in the instruction database.
+//! - `sequence`: assembly that is measured as a unit, instead of an instruction.
+//! - `operands`: as tables write them.
+//! - `size`: bits of the largest register operand, or of the memory operand if there is none.
+//! - `isa`: CPUID features; a form needs at least one, and none of those prefixed with `!`.
+//! - `immediate`: numbers. Each gets a row of its own.
+//! - `measure`: `latency`, `throughput` or `both` (also if empty).
+//! - `init`: assembly that runs before the measurement.
+//!
+//! Only `instruction` or `sequence` is required. Lines that begin with `#` are comments. A mnemonic
+//! selects all encodings with these operands. `*`, or a size without operands, selects all operands
+//! of the instruction.
 
 use crate::forms::instruction_sequence::InstructionSequence;
 use crate::forms::target_form::TargetForm;
@@ -18,14 +25,14 @@ use cyclescope_measure::study::csv_list::{BadList, for_each_row};
 use std::collections::{BTreeSet, HashMap};
 
 const LIST_COLUMNS: [&str; 8] = ["instruction", "operands", "measure", "init", "size", "isa", "immediate", "sequence"];
-/// Columns of which a list has one.
+/// Columns of which a list needs at least one.
 const SUBJECT_COLUMNS: [&str; 2] = ["instruction", "sequence"];
-/// The operands of a line that wants every kind.
+/// Selects all operands of an instruction.
 const ANY_OPERANDS: &str = "*";
-/// Forms that an error lists at most.
+/// Upper limit of forms listed in an error.
 const LISTED_FORMS: usize = 8;
 
-/// Reads the content of a file.
+/// Parses the content of a list file.
 pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
     let known = list_forms();
     let mut forms: Vec<TargetForm> = Vec::new();
@@ -52,7 +59,7 @@ pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
     Ok(forms)
 }
 
-/// What one line asks for; else what is wrong, and the remedy.
+/// The forms that one line selects; otherwise what is wrong, and the remedy.
 fn read_subjects(
     [instruction, operands, measure, init, size, isa, immediate, sequence]: [&str; LIST_COLUMNS.len()],
     known: &[TargetForm],
@@ -88,7 +95,7 @@ fn read_subjects(
     Ok(apply_immediates(instruction, &found, immediate)?.into_iter().map(asked).collect())
 }
 
-/// The assembly in a column.
+/// Parses the assembly of a column.
 fn assemble_column(column: &str, text: &str) -> Result<Listing, (String, String)> {
     asm::parse_assembly(text).map_err(|error| {
         let expected = error.expected.map_or(String::new(), |expected| format!("; {expected}"));
@@ -97,7 +104,8 @@ fn assemble_column(column: &str, text: &str) -> Result<Listing, (String, String)
     })
 }
 
-/// These with each of the immediates, of those that can have it; as they are without one.
+/// Combines each form with each immediate that it can encode. Without immediates, the forms stay
+/// unchanged.
 fn apply_immediates(
     instruction: &str,
     forms: &[&TargetForm],
@@ -122,7 +130,8 @@ fn apply_immediates(
     Ok(found)
 }
 
-/// A number, decimal or hexadecimal; from 2⁶³ on it is that of the same bits.
+/// Parses a decimal or hexadecimal number. Values from 2⁶³ on wrap to the number with the same
+/// bits.
 fn parse_number(text: &str) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     let digits = digits.to_lowercase();
@@ -134,7 +143,7 @@ fn parse_number(text: &str) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(value) } else { Some(value as i64) }
 }
 
-/// Those of this size in bits; all of them without a size.
+/// Keeps the forms of this size in bits. An empty size keeps all.
 fn retain_size<'a>(mut forms: Vec<&'a TargetForm>, size: &str) -> Result<Vec<&'a TargetForm>, (String, String)> {
     const SIZES: [usize; 8] = [8, 16, 32, 64, 80, 128, 256, 512];
     if size.is_empty() {
@@ -148,7 +157,7 @@ fn retain_size<'a>(mut forms: Vec<&'a TargetForm>, size: &str) -> Result<Vec<&'a
     Ok(forms)
 }
 
-/// Those that these instruction sets allow.
+/// Keeps the forms that these instruction sets allow.
 fn retain_isa<'a>(mut forms: Vec<&'a TargetForm>, isa: &str) -> Result<Vec<&'a TargetForm>, (String, String)> {
     let names = isa.split([' ', ',', '+']).filter(|name| !name.is_empty());
     let isa = IsaFilter::new(names).map_err(|(name, near)| {
@@ -224,14 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn a_mnemonic_stands_for_all_encodings() {
+    fn a_mnemonic_selects_all_encodings() {
         let found = read_list(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
         let encodings: Vec<&str> = found.iter().map(|wanted| wanted.form.encoding()).collect();
         assert_eq!(encodings, ["vex", "evex"]);
     }
 
     #[test]
-    fn sizes_and_sets_choose_among_the_forms_of_a_line() {
+    fn size_and_isa_restrict_the_forms_of_a_line() {
         let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
         let sized = names("instruction,operands,size\nadd,,16\n");
         assert!(sized.contains(&"Add_r16_rm16 r16, m16".to_string()) && sized.len() > 4, "{sized:?}");
@@ -243,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_listed_once_for_each_immediate() {
+    fn a_form_is_measured_once_per_immediate() {
         let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
         let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\nShl_rm64_imm8,\"r64, imm8\",-1\n";
         let rows = ["imm8", "0x1", "0x20", "-0x1"].map(|immediate| format!("Shl_rm64_imm8 r64, {immediate}"));
         assert_eq!(names(text), rows);
-        // Of all forms, those that have one.
+        // `*` selects only the forms that have an immediate.
         let all = names("instruction,operands,immediate\nadd,*,0x1234\n");
         assert!(all.len() > 4 && all.iter().all(|name| name.ends_with(", 0x1234")), "{all:?}");
         assert!(!all.iter().any(|name| name.contains("imm8")), "{all:?}");
@@ -266,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line_and_what_helps() {
+    fn errors_name_the_line_and_a_remedy() {
         let cases = [
             ("instruction,operand\n", Some(1), "did you mean `operands`"),
             ("operands\nr64\n", Some(1), "name the columns"),

@@ -1,8 +1,14 @@
 //! `instr`: latency and reciprocal throughput of every instruction of this CPU.
 //!
-//! Each room uses those before it: [`forms`], the code of one form in [`bodies`], what is measured with it in
-//! [`experiments`], what that says in [`rows`], and [`tables`] of them. A [`survey`] goes over all forms of a
-//! [`selection`].
+//! Each module builds on those before it:
+//!
+//! - [`forms`]: what one instruction form reads and writes.
+//! - [`bodies`]: the code of loops around a form.
+//! - [`experiments`]: the programs that measure a form.
+//! - [`rows`]: what the readings say about a form.
+//! - [`tables`]: summaries, exports and comparisons of rows.
+//!
+//! A [`survey`] measures all forms of a [`selection`].
 
 #![warn(unreachable_pub)]
 

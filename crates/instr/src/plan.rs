@@ -1,4 +1,4 @@
-//! The plan of a survey, and what it builds on before its first form: the latency of `imul`, the links.
+//! The plan of a survey, and the measurements before its first form: `imul` latency and link costs.
 
 use super::experiments::survey_effort::SurveyEffort;
 use super::forms::encoded_constant::EncodedConstant;
@@ -19,23 +19,24 @@ use cyclescope_measure::{Plan, resolve_imul_latency};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Passes, layouts, rounds and programs at most: a hundred times the largest of [`SurveyEffort::FULL`].
+/// Upper limit of passes, layouts, rounds and recipes in a plan: 100 times the largest of
+/// [`SurveyEffort::FULL`].
 const EFFORT_MOST: usize = 600;
 
-/// All that decides the course of a survey beside the answers of the machine.
+/// Everything that decides the course of a survey, except the machine's answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InstrPlan {
-    /// Clock, step, latency of `imul`, seed and level of the intervals.
+    /// Clock, step, latency of `imul`, seed, and confidence level.
     pub plan: Plan,
     /// How much is measured.
     pub effort: SurveyEffort,
     /// Whether the machine is emulated.
     pub emulated: bool,
-    /// What a result file has of it.
+    /// The session, as the first line of a result file records it.
     pub session: InstrSession,
     /// The processor's name.
     pub cpu_model: String,
-    /// What follows the name of a form in the command that measures it alone.
+    /// Options that follow the form's name in the command that repeats its measurement.
     pub repro_options: String,
     features: SavedFeatures,
     subjects: Vec<SavedForm>,
@@ -66,7 +67,7 @@ pub struct InstrOptions {
 }
 
 impl InstrPlan {
-    /// A plan for these forms on this machine.
+    /// Plans a survey of these forms on this machine.
     pub fn new(how: InstrOptions, session: InstrSession, machine: &Machine, forms: &[TargetForm]) -> InstrPlan {
         let saved = |wanted: &TargetForm| SavedForm {
             form: full_name(&wanted.form.into()),
@@ -88,12 +89,12 @@ impl InstrPlan {
         }
     }
 
-    /// What the CPU has.
+    /// The CPU's features.
     pub fn features(&self) -> CpuFeatures {
         CpuFeatures::from(&self.features)
     }
 
-    /// Measures what a survey builds on, the latency of `imul` and the links, and is ready to run.
+    /// Measures the latency of `imul` and the link costs. The returned survey is ready to run.
     ///
     /// # Errors
     ///
@@ -114,7 +115,8 @@ impl InstrPlan {
         FormSurvey::new(timing(imul_latency), executor, features, forms, settings)
     }
 
-    /// The forms, and what was to be found out about each, of a plan that may come from anywhere.
+    /// Restores the forms to measure. The plan may come from an untrusted file, so every field is
+    /// checked.
     pub(super) fn restore_forms(&self) -> Result<Vec<TargetForm>, ContainerError> {
         let SurveyEffort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
         let counts = [passes as usize, layouts, rounds as usize, recipes];
@@ -141,7 +143,7 @@ impl InstrPlan {
     }
 }
 
-/// A sequence from its machine code in hexadecimal.
+/// Parses a sequence from hexadecimal machine code.
 fn restore_sequence(code: &str) -> Option<TargetForm> {
     let code = cyclescope_code::asm::parse_hex(code).ok()?;
     TargetForm::from_sequence(InstructionSequence::new(Listing::from_bytes(&code).instructions()).ok()?)
