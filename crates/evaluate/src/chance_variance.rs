@@ -2,10 +2,12 @@
 
 use cyclescope_core::statistics::median;
 
-/// The variance of the variances of ensembles of `samples` independent readings, in raw units⁴: what it would be if
-/// nothing but chance made ensembles differ. Of each ensemble the second and the fourth moment, in raw units² and ⁴, of the
-/// readings that remain without interrupts, for one interrupt decides the variance of its ensemble. `None` without an
-/// ensemble.
+/// Variance of the variances of ensembles of `samples` independent readings, in raw units⁴, if only
+/// chance made ensembles differ.
+///
+/// `moments` holds the second and fourth central moment of each ensemble, in raw units² and ⁴. They
+/// exclude interrupts, because a single one dominates the variance of its ensemble. `None` without
+/// an ensemble.
 ///
 /// The variance of a sample variance is (μ₄ − σ⁴ (n − 3)/(n − 1))/n.
 pub(crate) fn chance_variance(moments: impl Iterator<Item = [f64; 2]>, samples: u32) -> Option<f64> {
@@ -21,7 +23,7 @@ mod tests {
     use cyclescope_core::random::Random;
     use cyclescope_core::statistics::mean;
 
-    /// Readings of two values, a step apart, in ensembles of a hundred and of a thousand samples.
+    /// Readings take two values, one step apart, in ensembles of 100 and of 1000 samples.
     #[test]
     fn chance_is_what_independent_readings_make() {
         let (step, share) = (26.0, 0.1);

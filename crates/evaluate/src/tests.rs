@@ -1,4 +1,4 @@
-//! Sampling and verdicts on simulated machines whose truth is known.
+//! Sampling and verdicts on simulated machines with known parameters.
 
 use super::TestedClock;
 use super::ensemble_reader::SamplingSize;
@@ -16,7 +16,7 @@ use cyclescope_sim::{
 use std::time::Duration;
 
 const SIZE: SamplingSize = SamplingSize { ensembles: 24, samples: 10_001 };
-/// Time enough.
+/// More time than a test needs.
 const SPAN: SamplingSpan = SamplingSpan { from: Duration::ZERO, until: Duration::from_secs(86_400) };
 
 fn tested(step: u64) -> TestedClock<'static> {
@@ -48,7 +48,7 @@ fn method_of(scenario: Scenario, size: SamplingSize) -> SampledMethod<'static> {
     method.expect("no fault is planted").expect("durations are sane")
 }
 
-/// What the pair takes on a machine that nothing disturbs.
+/// Cost of the pair on a machine without disturbances.
 fn truth() -> f64 {
     method(Scenario::default()).trimmed.unwrap().overhead
 }
@@ -101,7 +101,7 @@ fn a_coarse_step_is_seen_through() {
         let summary = method.trimmed.unwrap();
         assert_eq!(summary.ergodic, ErgodicVerdict::Yes, "{step}: {}", summary.explain_verdict(step as f64));
         assert!((summary.overhead - truth).abs() < 0.02 * summary.step_cycles, "{step}: {summary:?}");
-        // Two readings each rounded down to steps: at most a quarter of a step² between them.
+        // Two readings rounded down to steps have a variance of at most a quarter of a step².
         assert!(summary.variance <= 0.26 * (step * step) as f64, "{step}: {summary:?}");
         assert_eq!(method.totals.max_deviation, step);
     }
@@ -120,7 +120,7 @@ fn a_method_that_varies_of_itself_is_not_ergodic() {
 
 #[test]
 fn half_of_the_samples_decide_nothing() {
-    // Half of them take twice as long and more.
+    // Half of the samples take at least twice as long.
     let noise = SimulatedNoise::LogNormal { probability: 0.5, median: 3000.0, sigma: 1.0 };
     let method = method(Scenario { noise, ..Scenario::default() });
     let summary = method.trimmed.unwrap();
@@ -131,7 +131,7 @@ fn half_of_the_samples_decide_nothing() {
 
 #[test]
 fn too_few_samples_are_not_compared_with_the_papers() {
-    // Readings in steps of 26: their own variance of up to 169 differs by chance between so few.
+    // Readings in steps of 26 have a variance of up to 169. With this few it differs by chance.
     let size = SamplingSize { ensembles: 100, samples: 177 };
     let method = method_of(Scenario { step: 26, ..Scenario::default() }, size);
     assert_eq!(

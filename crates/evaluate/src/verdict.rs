@@ -1,4 +1,4 @@
-//! Which method to use here, and what it can tell.
+//! Which method to use on this machine, and what it resolves.
 
 use super::contamination::{Contamination, ContaminationFault, PromiseVerdict as Seen};
 use super::criteria::shortest_cost;
@@ -12,56 +12,59 @@ use cyclescope_measure::result::caveat::Caveat;
 use cyclescope_measure::result::record::Quantity;
 use serde::Serialize;
 
-/// The errors that the paper asks about.
+/// The relative errors that the paper considers.
 pub(crate) const ERROR_SHARES: [f64; 2] = [0.05, 0.01];
 
-/// A method to use, and what can be expected of it.
+/// A recommended method and its expected performance.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecommendedMethod {
     /// The method.
     pub clock: &'static str,
-    /// Why this one.
+    /// Reason for the recommendation.
     pub why: String,
-    /// What it promises to keep out where it could not be told whether it does.
+    /// Faults that it promises to exclude, for which the measurement is undecided.
     pub not_told: Vec<ContaminationFault>,
-    /// What its empty pair takes, in core cycles: to be subtracted.
+    /// Cost of its empty pair in core cycles, to be subtracted.
     pub overhead: Quantity,
-    /// The standard deviation of one undisturbed reading, in core cycles.
+    /// Standard deviation of one undisturbed reading, in core cycles.
     pub reading_deviation: f64,
-    /// Core cycles of the shortest code whose time one reading tells to 5 % and to 1 %: 20 and 100 of these.
+    /// Shortest code that one reading measures to 5 % and to 1 %, in core cycles: 20 and 100
+    /// deviations.
     pub shortest_once: [f64; 2],
-    /// The same by many readings of two codes in turn, of their difference; none where time did not suffice for many.
+    /// The same for the difference of two codes, from many interleaved readings; `None` if time did
+    /// not suffice for many.
     pub shortest_many: Option<ManyReadings>,
 }
 
-/// What many readings tell.
+/// Resolution of many readings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ManyReadings {
-    /// Readings of each of two programs.
+    /// Readings of each of the two programs.
     pub readings: usize,
-    /// The least difference that they tell apart at 95 %, in core cycles.
+    /// Smallest difference that they resolve at 95 %, in core cycles.
     pub difference: f64,
-    /// Core cycles of the shortest code of which this is 5 % and 1 %.
+    /// Shortest code for which this difference is 5 % and 1 %, in core cycles.
     pub shortest: [f64; 2],
 }
 
-/// What follows from an evaluation for code that one executor runs, kind `evaluate.verdict`.
+/// The conclusions of an evaluation for code that one executor runs, kind `evaluate.verdict`.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvaluationVerdict {
-    /// Its name: a method is recommended for the executor that it was measured with.
+    /// Name of the executor. A recommendation is only for the executor that the method was measured
+    /// with.
     pub executor: &'static str,
-    /// For short code: fenced on both sides, at the least overhead.
+    /// For short code: fenced on both sides, with the smallest overhead.
     pub short_code: Option<RecommendedMethod>,
-    /// For long code: one that waits for the code's stores, too.
+    /// For long code: also waits for the code's stores.
     pub long_code: Option<RecommendedMethod>,
-    /// What no method should do and one does, or what speaks against all of them.
+    /// Broken promises, or reasons against all methods.
     pub findings: Vec<String>,
-    /// Why nothing can be said at all.
+    /// Reasons for giving no recommendation.
     pub caveats: Vec<Caveat>,
 }
 
 impl EvaluationVerdict {
-    /// The verdict on those of some methods that this executor ran.
+    /// The verdict on the methods that this executor ran.
     pub(crate) fn from_methods(methods: &[MethodEvaluation], executor: &'static str) -> EvaluationVerdict {
         let methods = || methods.iter().filter(|evaluated| evaluated.candidate.executor == executor);
         let mut findings: Vec<String> = methods().flat_map(describe_breaches).collect();
@@ -94,29 +97,29 @@ impl EvaluationVerdict {
         EvaluationVerdict { executor, short_code, long_code, findings, caveats: Vec::new() }
     }
 
-    /// Where the machine is emulated no method can be distinguished from another.
+    /// On an emulated machine, methods are indistinguishable.
     pub(crate) fn for_emulated(executor: &'static str) -> EvaluationVerdict {
         let (findings, caveats) = (Vec::new(), vec![Caveat::emulated_machine()]);
         EvaluationVerdict { executor, short_code: None, long_code: None, findings, caveats }
     }
 }
 
-/// What is asked of a method.
+/// Promises required of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequiredPromise {
-    /// That it keeps code around it out of its readings on both sides.
+    /// It keeps surrounding code out of its readings on both sides.
     Fenced,
-    /// That it waits for stores, too.
+    /// It also waits for stores.
     Drained,
 }
 
 impl RequiredPromise {
-    /// Whether the absence of a fault is part of it.
+    /// Whether the requirement excludes this fault.
     fn covers_fault(self, fault: ContaminationFault) -> bool {
         self == RequiredPromise::Drained || fault != ContaminationFault::StoresNotDrained
     }
 
-    /// What such a method is.
+    /// Describes a method that meets the requirement.
     fn describe(self) -> &'static str {
         match self {
             RequiredPromise::Fenced => "is fenced on both sides",
@@ -125,7 +128,7 @@ impl RequiredPromise {
     }
 }
 
-/// A method that promises what is asked, was not seen to break that, and is constant.
+/// A method that makes the required promises, broke none, and is constant.
 #[derive(Clone, Copy)]
 struct UsableMethod<'a> {
     evaluated: &'a MethodEvaluation,
@@ -133,7 +136,7 @@ struct UsableMethod<'a> {
 }
 
 impl<'a> UsableMethod<'a> {
-    /// The method, or why it is not such a one; none where it does not promise what is asked.
+    /// The method, or the reason against it; `None` if it does not make the required promises.
     fn from_evaluation(
         evaluated: &'a MethodEvaluation,
         asked: RequiredPromise,
@@ -159,8 +162,8 @@ impl<'a> UsableMethod<'a> {
         Some(Err(format!("{name} {why}")))
     }
 
-    /// What was seen of what is asked: that nothing speaks against the method, or what one kind of neighbour shows and another
-    /// does not confirm.
+    /// Describes the evidence for the required promises: nothing contradicts them, or a second kind
+    /// of neighbouring code does not confirm a breach.
     fn describe_evidence(&self, asked: RequiredPromise) -> String {
         let by_one = |row: &Contamination| {
             let second = row.second.filter(|second| !second.confirms)?;
@@ -175,7 +178,7 @@ impl<'a> UsableMethod<'a> {
     }
 }
 
-/// The methods that are what is asked, or why there is none.
+/// The methods that meet the requirement, or the reason that none does.
 enum MethodChoice<'a> {
     Of(Vec<UsableMethod<'a>>),
     Nothing(String),
@@ -207,10 +210,10 @@ impl<'a> MethodChoice<'a> {
     }
 }
 
-/// The method with the least overhead. Within a step of the clock they are equals, and the one that is the default on
-/// more machines wins.
+/// The method with the smallest overhead. Methods within one clock step are equal; then the default
+/// method of more machines wins.
 fn find_cheapest<'a>(methods: &[UsableMethod<'a>]) -> Option<UsableMethod<'a>> {
-    // Of the ensembles, which were taken over seconds.
+    // From the ensembles, which were spread over seconds.
     let overhead = |method: &SampledMethod| method.trimmed.map_or(f64::INFINITY, |summary| summary.overhead);
     let step = |method: &SampledMethod| method.trimmed.map_or(0.0, |summary| summary.step_cycles);
     let least = methods.iter().map(|usable| overhead(usable.method)).fold(f64::INFINITY, f64::min);
@@ -242,7 +245,7 @@ fn recommend_method(usable: UsableMethod, why: &str) -> RecommendedMethod {
     }
 }
 
-/// Promises that a method was seen to break.
+/// Describes each broken promise of a method.
 fn describe_breaches(evaluated: &MethodEvaluation) -> Vec<String> {
     let name = evaluated.candidate.clock.name;
     let of = |row: &Contamination| {
@@ -278,7 +281,7 @@ mod tests {
 
     const FEW: ResolutionEffort = ResolutionEffort { time: Duration::from_millis(5), readings: None };
 
-    /// A method whose pair takes `overhead` core cycles, with what was seen of its faults.
+    /// A method whose pair takes `overhead` core cycles, with these observed faults.
     fn evaluated(name: &str, overhead: f64, seen: [Seen; 5]) -> MethodEvaluation {
         let clock = Clock::find_named(name).unwrap();
         let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
@@ -342,7 +345,7 @@ mod tests {
             let verdict =
                 judged(&order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)));
             assert_eq!(verdict.short_code.unwrap().clock, "lfence-rdtsc-lfence");
-            // Nothing drains, so there is nothing better for long code.
+            // Without a draining method, long code gets the same recommendation.
             let long_code = verdict.long_code.unwrap();
             assert_eq!(long_code.clock, "lfence-rdtsc-lfence");
             assert!(long_code.why.contains("no method that was measured promises"), "{}", long_code.why);
@@ -357,7 +360,7 @@ mod tests {
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, broken));
         assert_eq!(found.clock, "lfence-rdtsc-lfence");
         assert!(found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""), "{}", found.why);
-        // That it can't be told whether a method is constant does not say that it is not.
+        // An unknown constancy does not rule out the method.
         let mut varying = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         let summary = varying.method.as_mut().unwrap().trimmed.as_mut().unwrap();
         summary.ergodic = ErgodicVerdict::DependsOnShare;
@@ -366,7 +369,7 @@ mod tests {
         let mut silent = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         silent.method = None;
         assert!(long_code(silent).why.contains("gave no valid reading"));
-        // What can't be told of its promises speaks against no method.
+        // An undecided promise does not rule out a method.
         let open = [Seen::Kept, Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Unclear];
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, open));
         assert_eq!(found.clock, "mfence-lfence-rdtsc");

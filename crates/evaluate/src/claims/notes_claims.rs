@@ -6,7 +6,7 @@ use super::claim_entry::{
 use crate::contamination::ContaminationFault;
 use cyclescope_code::clock::{ClockSide, ClockStep};
 
-/// In the order of the notes.
+/// In order of appearance in the notes.
 pub(super) const CLAIMS: &[ClaimEntry] = &[
     ClaimEntry {
         id: "notes-rdtsc-leading",

@@ -8,7 +8,7 @@ use super::fault_claims::CR0_METHOD;
 use crate::contamination::ContaminationFault;
 use cyclescope_code::clock::{ClockSide, ClockStep};
 
-/// In the paper's order.
+/// In order of appearance in the paper.
 pub(super) const CLAIMS: &[ClaimEntry] = &[
     ClaimEntry {
         id: "paper-cpuid-serialises",

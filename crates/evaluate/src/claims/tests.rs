@@ -1,4 +1,4 @@
-//! Claims on planted figures.
+//! Claims judged on simulated figures.
 
 use super::claim_entry::ClaimTest;
 use super::claim_judgement::{all_hold, is_below, is_near_zero};
@@ -29,15 +29,15 @@ use std::time::Duration;
 
 const FEW: ResolutionEffort = ResolutionEffort { time: Duration::from_millis(5), readings: None };
 
-/// The step of the simulated TSC in ticks; a core cycle is three quarters of a tick.
+/// Step of the simulated TSC in ticks. A core cycle is three quarters of a tick.
 const STEP: u64 = 26;
 
-/// A method whose faults cost this much, to this margin: seen where it is beyond the tolerance.
+/// A method whose faults have these costs and this margin. A fault beyond the tolerance is seen.
 fn evaluated(name: &str, costs: [f64; 5], margin: f64) -> MethodEvaluation {
     sampled(name, costs, margin, 2000, &Scenario { step: STEP, ..Scenario::default() })
 }
 
-/// The same with this number of readings in an ensemble, on this machine.
+/// The same with `samples` readings per ensemble, on a machine with this scenario.
 fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Scenario) -> MethodEvaluation {
     let clock = Clock::find_named(name).unwrap();
     let ruler = Clock::find_named("lfence-rdtsc-lfence").unwrap();
@@ -88,7 +88,7 @@ fn sampled(name: &str, costs: [f64; 5], margin: f64, samples: u32, scenario: &Sc
     }
 }
 
-/// Facts of a machine about which nothing was found.
+/// Facts of a machine without any results.
 fn facts() -> TimingFacts {
     let tsc = TscParameters { rate: Hertz(2.3e9), step: STEP as f64 };
     let machine = Machine::from(MachineParameters { tsc, imul_latency: None });
@@ -103,7 +103,7 @@ fn facts() -> TimingFacts {
     }
 }
 
-/// A TSC of which nothing matters but what a CPUID takes beside it, in its ticks.
+/// TSC results that contain only the cost of a CPUID, in ticks.
 fn exiting(cpuid: f64) -> TscStudy {
     let unknown = "not examined";
     let calibration = TscCalibration {
@@ -162,7 +162,7 @@ fn a_barrier_is_one_where_nothing_is_seen_and_little_can_hide() {
         let claims = judged(&[evaluated("cpuid-rdtsc-rdtscp-cpuid", [0.0, early, 0.0, 0.0, 0.0], margin)]);
         holds(&claims, "paper-first-cpuid-is-a-barrier")
     };
-    // Half a step is 17 core cycles: 28 of them are no nothing, though less than a step.
+    // Half a step is 17 core cycles. A cost of 28 is not nothing, although less than a step.
     assert_eq!([of(0.0, 5.0), of(-28.0, 9.0), of(-10.0, 20.0)], [Some(true), Some(false), None]);
 }
 
@@ -181,7 +181,7 @@ fn methods_with_the_same_side_are_judged_together() {
     assert_eq!(of([0.0, 30.0], [0.0, 5.0], alike), (Some(true), true, false), "excluded by the other");
     assert_eq!(of([0.0, 5.0], [-28.0, 9.0], alike), (None, true, true), "one each");
     assert_eq!(of([-28.0, 9.0], [0.0, 5.0], alike), (None, true, true), "and the other way round");
-    // Its start waits behind RDTSC, too.
+    // Its start also waits after RDTSC.
     assert_eq!(of([0.0, 5.0], [-28.0, 9.0], "cpuid-rdtsc-cpuid"), (Some(true), false, false));
 }
 
@@ -235,8 +235,8 @@ fn a_steady_simulated_pair_is_constant_and_its_loop_is_finer_than_the_step() {
     assert_eq!(holds(&claims, "paper-minimum-grows"), None);
 }
 
-/// Interrupts are the machine's: they decide neither claim about a variance. Where most readings are far above the least ones,
-/// what remains does not decide it either.
+/// Interrupts belong to the machine and decide neither claim about a variance. If most readings lie
+/// far above the shortest, the rest do not decide either.
 #[test]
 fn a_variance_is_judged_by_readings_that_nothing_disturbed() {
     let ids = ["paper-improved-variance", "notes-overhead-is-consistent"];
@@ -256,7 +256,8 @@ fn a_variance_is_judged_by_readings_that_nothing_disturbed() {
     }
 }
 
-/// The core clock as looks at this many ticks a core cycle in turn, each off by this share to either side.
+/// A core clock series that alternates between these ticks per core cycle. Each measurement is off
+/// by this share in both directions.
 fn series(levels: [f64; 2], off: f64) -> CoreSeries {
     let look = |at: usize| {
         let side = [-1.0, 0.4, 1.0, -0.3, 0.7, -0.8][at * 7 / 3 % 6];

@@ -1,4 +1,4 @@
-//! Both experiments on simulated machines, whose truth is known.
+//! Both experiments on simulated machines with known parameters.
 
 use super::reading_ladder;
 use super::staircase_experiment::{PassShare, StaircasePlan};
@@ -9,7 +9,7 @@ use cyclescope_code::clock::Clock;
 use cyclescope_core::statistics::{CoverageVerdict, judge_coverage, trials_needed};
 use cyclescope_sim::{Scenario, SimulatedExecutor, SimulatedFrequency, SimulatedGaps, SimulatedSibling};
 
-/// The steps of the time stamp counters seen so far.
+/// The observed steps of time stamp counters.
 const STEPS: [u64; 5] = [1, 2, 26, 38, 42];
 
 fn tested(scenario: &Scenario) -> TestedClock<'static> {
@@ -30,7 +30,7 @@ fn staircase_of(scenario: &Scenario, body: StaircaseBody, plan: &StaircasePlan, 
     staircase::measure_staircase(&mut machine, &tested(scenario), body, plan, &mut Random::new(seed), None).unwrap()
 }
 
-/// Sixteen calls in each of six rounds, of each fifth length.
+/// Sixteen calls in each of six rounds, at every fifth length.
 fn coarse() -> StaircasePlan {
     let share = PassShare { rounds: 6, calls: 16 };
     StaircasePlan {
@@ -81,7 +81,7 @@ fn an_iteration_takes_what_is_planted() {
 
 #[test]
 fn one_add_is_resolved_from_enough_readings() {
-    // How many readings it takes goes with the square of the step.
+    // The required number of readings grows with the square of the step.
     for (step, rounds, enough) in [(1, 6, true), (2, 6, true), (26, 600, true), (38, 1500, true), (38, 6, false)] {
         let scenario = Scenario { step, ..Scenario::default() };
         let share = PassShare { rounds, calls: 16 };
@@ -91,7 +91,7 @@ fn one_add_is_resolved_from_enough_readings() {
         assert_eq!(neighbours.resolved, enough, "{step}: {neighbours:?}");
         assert_eq!(neighbours.differences, 40);
         assert!(!enough || neighbours.told_apart >= 36, "{step}: {neighbours:?}");
-        // What the passes say the error is, it is: these differences are one cycle each.
+        // The error from the passes is correct: these differences are one cycle each.
         let ratio = neighbours.scatter / neighbours.error;
         assert!((0.6..1.6).contains(&ratio), "{step}: {neighbours:?}");
     }
@@ -104,7 +104,7 @@ fn code_that_hides_is_told_and_bends_no_slope() {
     assert!((found.hidden.unwrap() - 40.0).abs() < 1.0, "{:?}", found.hidden);
     assert!(found.slope.unwrap().contains(1.0));
     let cycles = |point: &StaircasePoint| point.mean_cycles.unwrap();
-    // The first eight lengths, 0 to 35, take what the pair of readings takes.
+    // The first eight lengths, 0 to 35, take as long as the pair of readings.
     assert!(found.points[..8].iter().all(|point| (cycles(point) - cycles(&found.points[0])).abs() < 1.0));
     assert_eq!(found.totals.first_changes.first(), Some(&45));
 }
@@ -141,7 +141,7 @@ fn layouts_beside_a_busy_sibling_are_left_out() {
     let scenario = Scenario { step: 2, sibling, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 6);
     assert!((0.1..0.6).contains(&found.dropped) && !found.shared, "{}", found.dropped);
-    // Beside it an addition takes 0.6 % longer than the ruler has it.
+    // With a busy sibling an addition takes 0.6 % longer than by the ruler.
     assert!((found.slope.unwrap().value - 1.0).abs() < 0.001, "{:?}", found.slope);
     let always = Scenario { sibling: Some(SimulatedSibling { busy: 1e12, idle: 1.0, snippet: 0.3 }), ..scenario };
     let found = staircase_of(&always, StaircaseBody::Adds, &coarse(), 6);
@@ -160,7 +160,8 @@ fn many_readings_see_through_the_step() {
             assert_eq!((last.readings, found.one_cycle_from.is_some()), (10_000, true), "{found:?}");
             assert!(last.interleaved < 1.0 && last.right > 0.9, "{step}: {last:?}");
         }
-        // A duration of n steps and a share f of one is read as n or, with probability f, n + 1 steps.
+        // A duration of n steps and a share f of one is read as n or, with probability f, n + 1
+        // steps.
         let variance = |adds: u32| {
             let cycles = scenario.overhead + scenario.boundary + f64::from(adds);
             let share = (cycles / scenario.ratio / step as f64).fract();
@@ -215,7 +216,7 @@ fn a_result_is_json_without_nulls_for_numbers() {
     assert!(value["by_samples"][0]["rungs"][0]["interleaved"].is_f64());
 }
 
-/// What the paper's program says of some readings.
+/// The figures of the paper's program for some readings.
 fn ensemble(readings: &[u64]) -> Option<LengthEnsemble> {
     readings.iter().copied().collect::<ReadingSums>().collect_ensemble()
 }
@@ -226,7 +227,7 @@ fn readings_in_blocks_are_those_of_all_passes() {
     let whole = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 9);
     let blocks = staircase_of(&scenario, StaircaseBody::Adds, &StaircasePlan { block: 2, ..coarse() }, 9);
     assert_eq!((blocks.passes, blocks.readings, blocks.points.len()), (4, 4 * 6 * 16, 200));
-    // The same readings in the same order: the paper's figures take no notice of blocks.
+    // The same readings in the same order: the paper's figures do not depend on blocks.
     assert_eq!(blocks.totals, whole.totals);
     let raw = |stairs: &Staircase| stairs.points.iter().map(|point| point.raw).collect::<Vec<_>>();
     assert_eq!(raw(&blocks), raw(&whole));
@@ -254,7 +255,7 @@ fn a_number_of_readings_is_taken_whatever_the_time() {
 
 #[test]
 fn the_papers_integers_come_out() {
-    // Hand-made: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
+    // Computed by hand: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
     let found = ensemble(&[2, 4, 4, 4, 5, 5, 7, 9]).unwrap();
     assert_eq!((found.minimum, found.maximum_deviation), (2, 7));
     assert_eq!((found.variance_floored, found.variance), (4, 4.0));

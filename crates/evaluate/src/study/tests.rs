@@ -1,4 +1,4 @@
-//! Whole evaluations on simulated machines, and their replays.
+//! Complete evaluations on simulated machines, and their replays.
 
 use super::*;
 use crate::MethodCandidate;
@@ -24,14 +24,14 @@ use std::rc::Rc;
 const USER: &str = "user";
 const KERNEL: &str = "kernel";
 const CR0: &str = "cpuid-rdtsc-cr0-rdtsc";
-/// Each executor's programs run by itself, on machines that differ by their overhead.
+/// Overheads of the simulated machines, one for each executor.
 const OVERHEADS: [f64; 2] = [60.0, 200.0];
 
 thread_local! {
     static HABIT: RefCell<Scenario> = RefCell::new(Scenario::default());
 }
 
-/// A simulated machine under the name of an executor.
+/// A simulated machine with the name of an executor.
 struct Named {
     capabilities: Capabilities,
     machine: Machine,
@@ -54,12 +54,12 @@ impl Named {
         Ok(Box::new(Named::new(name)))
     }
 
-    /// The user executor on the machine of the habit that this thread looks at.
+    /// The user executor on the scenario of this thread.
     fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> OpenResult {
         Ok(Box::new(Named::of(USER, HABIT.with_borrow(Scenario::clone))))
     }
 
-    /// The same, as far as can be known, where QEMU emulates the processor.
+    /// The same with timing marked as emulated by QEMU.
     fn open_emulated(name: &'static str, machine: &Machine, _: &OpenOptions) -> OpenResult {
         let mut named = Named::new(name);
         named.capabilities.timing = TimingOrigin::Emulated;
@@ -123,7 +123,7 @@ fn measured(study: &mut EvaluateStudy) -> Vec<ResultRecord> {
     records
 }
 
-/// Which executor a record is of, and which method.
+/// The executor and the method of a record.
 fn told(record: &ResultRecord) -> (String, String) {
     let line: Value = serde_json::from_str(&record.line).unwrap();
     let text = |field: &str| line[field].as_str().unwrap_or_default().to_string();
@@ -152,7 +152,8 @@ fn a_method_of_two_executors_is_measured_with_both() {
     }
 }
 
-/// Step and overhead are those planted, an addition takes a cycle, and no promise is found broken.
+/// Step and overhead equal the simulated ones, an addition takes a cycle, and no promise counts as
+/// broken.
 #[test]
 fn an_evaluation_finds_every_habit() {
     for (name, habit) in Scenario::machine_variants() {
@@ -165,7 +166,7 @@ fn an_evaluation_finds_every_habit() {
         let method = found.method.as_ref().unwrap();
         assert_eq!(method.tested.step, habit.step as f64, "{name}");
         let overhead = method.trimmed.unwrap().overhead;
-        // The empty body's own entry and exit are part of an empty pair.
+        // The entry and exit of an empty body are part of an empty pair.
         let planted = habit.overhead + habit.boundary;
         assert!((overhead - planted).abs() < 1.5, "{name}: {overhead} for {planted}");
         let broken = found.contamination.iter().filter(|row| row.verdict == PromiseVerdict::Broken);
@@ -236,7 +237,7 @@ fn an_emulated_machine_has_no_core_cycles() {
     assert_eq!(record.caveats, [Caveat::emulated_machine()]);
 }
 
-/// Figures in raw units, and none in core cycles.
+/// Requires figures in raw units and none in core cycles.
 fn refused(contamination: &[Contamination], resolution: &Resolution) {
     let candidate = candidate("rdtscp-lfence", USER);
     for row in contamination {
@@ -272,7 +273,7 @@ fn whoever_follows_may_end_it() {
     assert!(few.0 == 4 && study.found.is_some_and(|found| found.methods.is_empty()));
 }
 
-/// A directory that is removed at the end.
+/// A directory that is removed when dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -292,7 +293,7 @@ fn origin(study: &EvaluateStudy) -> EvidenceOrigin {
     EvidenceOrigin { study: NAME.to_string(), repro: study.around.repro.clone(), machine: study.machine.clone() }
 }
 
-/// Measures with evidence.
+/// Measures and records evidence.
 fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
     let of = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
     let candidates = of.map(|(name, executor)| candidate(name, executor));
@@ -308,7 +309,7 @@ fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
     (records, EvidenceContainer::open(directory).unwrap())
 }
 
-/// The lines that the answers of evidence give a study.
+/// The lines of a study whose answers come from evidence.
 fn replayed(study: &mut EvaluateStudy, container: &EvidenceContainer) -> Result<Vec<ResultRecord>, StopReason> {
     let answers = MachineAnswers::from_container(container).unwrap();
     let mut records = Vec::new();
@@ -329,7 +330,7 @@ fn evidence_gives_the_same_course_again() {
     assert_eq!(records.len(), lines.len());
     assert_eq!(again.found.as_ref().unwrap().methods.len(), 3);
     assert_eq!(again.plan().unwrap(), container.manifest.facts);
-    // Nothing else has its answers.
+    // No other plan has the same answers.
     again.plan.seed += 1;
     assert!(matches!(replayed(&mut again, &container), Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
     let live = again.measure(&MachineAnswers::live(), &mut Vec::new());
@@ -343,7 +344,7 @@ fn another_reading_gives_another_record() {
     let changed = Directory::new("changed");
     let mut again = EvaluateStudy::restore(&container).unwrap();
     let mut writer = ContainerWriter::create(&changed.0, origin(&again)).unwrap();
-    // One reading of the last ensemble, which nothing that is asked later depends on.
+    // One reading of the last ensemble, on which no later request depends.
     let batches = |container: &EvidenceContainer| {
         let mut events = container.events().unwrap();
         std::iter::from_fn(move || events.take_event(usize::MAX).unwrap()).enumerate()

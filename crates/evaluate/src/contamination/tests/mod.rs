@@ -1,5 +1,5 @@
-//! The contaminations on a core in miniature, where all five can be provoked. `tests/contamination.rs` has the same on
-//! this machine.
+//! Contaminations on a miniature core, where all five faults can be provoked.
+//! `tests/contamination.rs` tests the same on this machine.
 
 mod core;
 
@@ -8,7 +8,7 @@ use core::{Core, Habits};
 use cyclescope_code::clock::{Clock, ClockStep};
 use cyclescope_sim::{Scenario, SimulatedExecutor};
 
-/// A side of a method, and the number of one of its steps.
+/// A side of a method and the index of one of its steps.
 type Fence = (fn(&mut Clock) -> &mut &'static [ClockStep], usize);
 
 fn start(clock: &mut Clock) -> &mut &'static [ClockStep] {
@@ -19,7 +19,7 @@ fn end(clock: &mut Clock) -> &mut &'static [ClockStep] {
     &mut clock.end
 }
 
-/// The method without one of its fences: that instruction is missing from the emitted bytes.
+/// The method without one of its fences, which is then missing from the emitted bytes.
 fn without(name: &str, (side, step): Fence) -> Clock {
     let mut clock = *Clock::find_named(name).unwrap();
     let side = side(&mut clock);
@@ -81,7 +81,7 @@ fn in_miniature_each_fence_holds_what_rests_on_it() {
         ("mfence-lfence-rdtsc", (start, 1), &[LEADING]),
         ("mfence-lfence-rdtsc", (start, 3), &[EARLY]),
         ("mfence-lfence-rdtsc", (end, 0), &[STORES]),
-        // RDTSC does not wait for MFENCE either.
+        // Nor does RDTSC wait for MFENCE.
         ("mfence-lfence-rdtsc", (end, 1), &[UNFINISHED, STORES]),
         ("mfence-lfence-rdtsc", (end, 3), &[FOLLOWING]),
     ];
@@ -125,7 +125,7 @@ fn verdicts_follow_the_interval() {
     assert_eq!(of(LEADING, false, 0.4, 0.7), PromiseVerdict::NotVisible);
     assert_eq!(of(LEADING, true, 2.0, 0.7), PromiseVerdict::Broken);
     assert_eq!(of(LEADING, false, 2.0, 0.7), PromiseVerdict::Visible);
-    // Too wide, between the bounds, and on the side to which the fault can't lead.
+    // Too wide, between the bounds, or on the side that the fault cannot cause.
     assert_eq!(of(LEADING, true, 0.0, 3.0), PromiseVerdict::Unclear);
     assert_eq!(of(LEADING, true, 1.5, 0.7), PromiseVerdict::Unclear);
     assert_eq!(of(LEADING, true, -50.0, 0.7), PromiseVerdict::Unclear);
@@ -164,7 +164,7 @@ fn what_the_end_hides_of_its_own_time_is_not_called_missed() {
     assert_eq!([0.0, -5.0, -20.0, -23.0, -200.0].map(of), expected);
 }
 
-/// What MFENCE took beside other code, in core cycles (Zen 5, family 26, model 2).
+/// Cycles of MFENCE overlapping other code (Zen 5, family 26, model 2).
 const MFENCE: u64 = 57;
 
 #[test]
@@ -174,14 +174,14 @@ fn a_fence_that_overlaps_with_the_tail_of_the_body_keeps_its_promise() {
     for row in measure(&mut core, clock, 7) {
         assert_eq!(row.verdict, PromiseVerdict::Kept, "{row:?}");
     }
-    // Nor does it hide that a body is unfinished: RDTSC does not wait for MFENCE.
+    // An unfinished body is still visible: RDTSC does not wait for MFENCE.
     let broken = measure(&mut core, &without(clock.name, (end, 1)), 8);
     assert_eq!(happening(&broken), [UNFINISHED, STORES], "{broken:#?}");
 }
 
 #[test]
 fn one_kind_of_neighbour_alone_accuses_no_method() {
-    // RDTSCP forgets two of eighteen square roots, and no multiplication.
+    // RDTSCP ignores two of eighteen square roots, and no multiplication.
     let mut core = Core::new(Habits { rdtscp_roots: 16, ..Habits::default() });
     let rows = measure(&mut core, Clock::find_named("rdtscp-lfence").unwrap(), 11);
     let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
@@ -201,14 +201,16 @@ fn a_breach_is_confirmed_by_another_kind_of_neighbour() {
     assert!(rows.iter().filter(|row| row.fault != UNFINISHED).all(|row| row.second.is_none()), "{rows:#?}");
 }
 
-/// Of `evaluate --quick` on Zen 5 (family 26, model 2), with trials that did not begin with an empty store buffer yet.
+/// Recorded by `evaluate --quick` on Zen 5 (family 26, model 2), in trials without an initial store
+/// drain.
 #[test]
 fn what_was_recorded_of_mfence_accuses_it_of_nothing() {
     let beyond = Interval { value: -11.0, low: -21.0, high: -1.04 };
-    // 66 core cycles in an empty pair, and six square roots of 20 before the body: nothing is hidden by its own time.
+    // An empty pair takes 66 core cycles, and six square roots of 20 precede the body. The end
+    // hides none of its own time.
     let conditions = TrialConditions { size: 240.0, overlap: 0.0, alone: true };
     assert_eq!(is_fault_seen(UNFINISHED, &beyond, &conditions), Some(true));
-    // A second neighbour has to show a breach at two lengths, and a larger one at the longer.
+    // A second neighbour must show a breach at two lengths, and a larger one at the longer length.
     let growth = Interval { value: 0.0, low: -14.0, high: 14.0 };
     assert_eq!(is_fault_seen(UNFINISHED, &growth, &conditions), None);
 }
@@ -221,7 +223,7 @@ fn a_coarse_step_changes_no_verdict() {
         for name in ["lfence-rdtsc-lfence", "mfence-lfence-rdtsc", "mfence-rdtscp-lfence", "rdtscp"] {
             let clock = Clock::find_named(name).unwrap();
             for row in measure_in_steps(&mut core, clock, step as f64, 13) {
-                // Steps make intervals wider, and what is small may be left open.
+                // Steps widen intervals, and small faults may stay undecided.
                 let wrong = if row.promised { PromiseVerdict::Broken } else { PromiseVerdict::NotVisible };
                 assert_ne!(row.verdict, wrong, "{step} {name}: {row:?}");
                 told += usize::from(row.verdict.fault_happens().is_some());
@@ -236,7 +238,7 @@ fn a_coarse_step_changes_no_verdict() {
 
 #[test]
 fn a_fence_longer_than_the_code_before_it_is_not_called_broken() {
-    // Six square roots of thirteen cycles: 78.
+    // Six square roots of thirteen cycles take 78.
     let mut core = Core::new(Habits { mfence: 100, ..Habits::default() });
     let rows = measure(&mut core, Clock::find_named("mfence-lfence-rdtsc").unwrap(), 9);
     let unfinished = rows.iter().find(|row| row.fault == UNFINISHED).unwrap();
@@ -246,7 +248,7 @@ fn a_fence_longer_than_the_code_before_it_is_not_called_broken() {
 
 #[test]
 fn stores_that_the_caller_left_are_not_taken_for_a_part_of_the_body() {
-    // A line that missed the caches kept MFENCE for some 500 cycles (Zen 5, family 26, model 2).
+    // A line that missed the caches delayed MFENCE by about 500 cycles (Zen 5, family 26, model 2).
     let mut core = Core::new(Habits { mfence: MFENCE, left_by_caller: 500, ..Habits::default() });
     for row in measure(&mut core, Clock::find_named("mfence-lfence-rdtsc").unwrap(), 10) {
         assert_eq!(row.verdict, PromiseVerdict::Kept, "{row:?}");
