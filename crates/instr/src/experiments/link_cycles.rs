@@ -1,21 +1,22 @@
-//! Closed cycles of links, from whose times the links' costs follow.
+//! Closed cycles of links. Their times determine the costs of the links.
 
 use crate::bodies::links::{self, LOADS, Link, LinkAddress, STORES, build_computed_copy};
 use crate::bodies::route::STEADY_LINKS;
 use crate::forms::form_anatomy::{RegisterBank, encode_instructions};
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
-/// NOPs in a turn of the cycle that tells the width.
+/// NOPs per turn of the cycle that measures the core's width.
 const NOPS_A_TURN: usize = 8;
-/// Registers that a cycle of one link goes through: in one alone, a link might wait for what it overwrites too.
+/// Registers that a cycle of one kind of link rotates through. With one register, a link could also
+/// wait for the register that it overwrites.
 const ROTATED_REGISTERS: usize = 3;
 
-/// A general register by number, an address in R14.
+/// The number of R14, which holds an address.
 const ADDRESS_REGISTER: u8 = 14;
-/// Two addresses that change places with each turn of a cycle through memory, the first of which is also in R14.
+/// Two addresses that are exchanged in each turn of a cycle through memory. The first equals R14.
 const FIRST_ADDRESS_REGISTER: u8 = 11;
 const SECOND_ADDRESS_REGISTER: u8 = 10;
-/// Bytes between them.
+/// Bytes between the two addresses.
 const ADDRESS_DISTANCE: i32 = 64;
 const MAIN_ADDRESS: LinkAddress = LinkAddress { base: ADDRESS_REGISTER, displacement: 0 };
 const NEXT_ADDRESS: LinkAddress = LinkAddress { base: ADDRESS_REGISTER, displacement: ADDRESS_DISTANCE };
@@ -23,27 +24,27 @@ const FIRST_ADDRESS: LinkAddress = LinkAddress { base: FIRST_ADDRESS_REGISTER, d
 const CONSTANT_REGISTER: u8 = 12;
 const ZERO_REGISTER: u8 = 13;
 
-/// A closed cycle of links: each reads what the one before wrote.
+/// A closed cycle of links: each reads the register that the previous one wrote.
 pub(super) struct LinkCycle {
     pub(super) links: Vec<Link>,
     pub(super) body: Vec<Instruction>,
 }
 
 impl LinkCycle {
-    /// NOPs, which tell the width of the core. One byte each would be so dense that buffers of decoded instructions can't
-    /// keep up.
+    /// NOPs, which measure the core's width. One-byte NOPs would be too dense for buffers of
+    /// decoded instructions.
     pub(super) fn nop_cycle() -> LinkCycle {
         let nop = Instruction::with1(Code::Nop_rm64, Register::RAX).expect("a register");
         LinkCycle { links: Vec::new(), body: vec![nop; NOPS_A_TURN] }
     }
 
-    /// Moves within general registers, of which each takes one core cycle wherever nothing disturbs them.
+    /// Moves between general registers. Undisturbed, each takes one core cycle.
     pub(super) fn control_cycle() -> LinkCycle {
         LinkCycle::from_links(&[links::FROM_32; ROTATED_REGISTERS])
     }
 
-    /// The value goes from register 0 on through others, and in the end back to 0: an XOR of a register with itself
-    /// would depend on nothing.
+    /// A value goes from register 0 through others and back to 0. An XOR of a register with itself
+    /// would break the dependency.
     fn from_links(links: &[Link]) -> LinkCycle {
         let mut source = 0;
         let mut body = Vec::new();
@@ -59,8 +60,8 @@ impl LinkCycle {
         LinkCycle { links: links.to_vec(), body }
     }
 
-    /// Through memory at one place; or stored at two and loaded from one and the other in turn, so that no core takes the
-    /// store's register for the load.
+    /// A cycle through one memory location. Or each value is stored at two locations and loaded
+    /// from them in turn, so that no core replaces the load by the store's register.
     fn through_memory(store: Link, load: Link, alternating: bool) -> Option<LinkCycle> {
         let within = links::find_link_within(load.to, load.name.starts_with('v'))?;
         let mut links = vec![store, load];
@@ -78,14 +79,14 @@ impl LinkCycle {
             if alternating { FIRST_ADDRESS } else { MAIN_ADDRESS },
         ));
         for turn in 0..STEADY_LINKS as u8 {
-            // From register 1 to 2 and back, an even number of times.
+            // An even number of moves between registers 1 and 2.
             body.push(within.build_instruction(2 - turn % 2, 1 + turn % 2, CONSTANT_REGISTER, MAIN_ADDRESS));
             links.push(within);
         }
         Some(LinkCycle { links, body })
     }
 
-    /// From a loaded value back to its address.
+    /// A cycle from a loaded value back to its address.
     fn through_address(load: Link) -> Option<LinkCycle> {
         let back: &[Link] = match (load.to, load.name.starts_with('v')) {
             (RegisterBank::General, _) => &[],
@@ -110,7 +111,7 @@ impl LinkCycle {
     }
 }
 
-/// Those cycles that the CPU has all links of.
+/// The cycles whose links are all supported by the CPU.
 fn close_cycles<'a>(cycles: impl IntoIterator<Item = &'a [Link]>, has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
     cycles.into_iter().filter(|links| has(links)).map(LinkCycle::from_links).collect()
 }
@@ -136,7 +137,7 @@ pub(super) fn list_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle>
     close_cycles(known.iter().map(Vec::as_slice), has)
 }
 
-/// Cycles of two links between two classes, and of one from the high byte of a register.
+/// Cycles of two links between two classes, and of one from a high byte.
 pub(super) fn list_two_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
     let pairs = [
         [links::TO_VECTOR, links::FROM_VECTOR],
@@ -148,7 +149,7 @@ pub(super) fn list_two_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCy
     close_cycles(pairs.iter().map(|pair| &pair[..]), has)
 }
 
-/// Cycles whose middle link is between two classes without a pair of their own.
+/// Cycles whose middle link connects two classes that have no pair.
 pub(super) fn list_three_class_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> {
     let threes = [
         [links::TO_VECTOR_VEX, links::VECTOR_TO_MASK, links::FROM_MASK],
@@ -162,7 +163,7 @@ pub(super) fn list_load_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> 
     LOADS.iter().filter(|load| has(&[**load])).filter_map(|load| LinkCycle::through_address(*load)).collect()
 }
 
-/// Cycles of a store and a load: through one place, and through two in turn.
+/// Cycles of a store and a load: through one location, and through two in turn.
 pub(super) fn list_memory_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<[LinkCycle; 2]> {
     let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
     let ways = |(store, load): (&Link, &Link)| {
@@ -172,7 +173,7 @@ pub(super) fn list_memory_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<[LinkCycl
     trips.filter_map(ways).collect()
 }
 
-/// What runs before a cycle.
+/// Init code of a cycle.
 pub(super) fn encode_init() -> Vec<u8> {
     let address = Register::RAX + u32::from(ADDRESS_REGISTER);
     let mut init = vec![

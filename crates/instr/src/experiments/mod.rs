@@ -1,4 +1,4 @@
-//! Which programs a form takes, how they are timed, and what their layouts say.
+//! The programs that measure a form, their timing, and the evaluation of their layouts.
 
 pub(crate) mod branch;
 mod chain_turns;
