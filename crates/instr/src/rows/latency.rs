@@ -11,11 +11,12 @@ use cyclescope_code::asm::Listing;
 use cyclescope_core::unit::Unit;
 use cyclescope_measure::result::record::Quantity;
 
-/// One destination costs this much more than several where there is a false dependency.
+/// With a false dependency, one destination costs at least this multiple of several.
 const FALSE_DEPENDENCY_SHARE: f64 = 1.2;
 
 impl RowAnalysis<'_> {
-    /// The latency of each pair of ends, whether its links are certain, and the experiment that it is from.
+    /// The latency between each pair of ends, whether its links are certain, and the index of its
+    /// experiment.
     fn choose_latencies(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -35,7 +36,7 @@ impl RowAnalysis<'_> {
             if standings.get(&index) == Some(&ChainStanding::Unsure) {
                 self.bound_by_trip(&experiment.meaning, &mut latency);
             }
-            // Of chains that say the same the first counts, for the lowest of several is too low.
+            // Of equal chains the first counts, because the minimum of several would be too low.
             let better = |known: &(OperandLatency, bool, usize)| match (certain, known.1) {
                 (true, false) => true,
                 (false, true) => false,
@@ -47,7 +48,7 @@ impl RowAnalysis<'_> {
                 None => found.push((latency, certain, index)),
             }
         }
-        // That an instance does not wait for what it implies says nothing of what it costs.
+        // An instance that does not wait for an implied operand shows no cost of it.
         found.retain(|(latency, _, index)| {
             let broken = latency.bound == LatencyBound::Upper && latency_cycles(latency) < CYCLE_LEAST;
             !(broken && latency.from != latency.to && self.plan.is_implied(*index))
@@ -55,7 +56,7 @@ impl RowAnalysis<'_> {
         found
     }
 
-    /// The experiment that a latency is from, and the way in which its chain was measured where that is not the first one.
+    /// The experiment of a latency, and the variation of its chain if not the planned one.
     pub(super) fn find_chain(
         &self,
         passes: &[Vec<ProgramReading>],
@@ -71,11 +72,12 @@ impl RowAnalysis<'_> {
 
     pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
         let mut found = self.choose_latencies(passes, rate, row);
-        // Of chains that were not taken, nobody reads a number.
+        // Passes are compared only for the chosen chains.
         for (latency, _, index) in &mut found {
             let what = format!("{} to {}", latency.from, latency.to);
             let meaning = &self.plan.experiments[*index].meaning;
-            // In the way that counts for all passes together: which is the quickest of one pass alone is chance.
+            // Uses the variation that counts over all passes: which is quickest in one pass is
+            // chance.
             let Some((counts, _)) = self.find_quickest(passes, *index, meaning) else { continue };
             let of = |pass| {
                 let ways = self.estimate_variations(std::slice::from_ref(pass), *index, meaning);
@@ -89,7 +91,7 @@ impl RowAnalysis<'_> {
             }
         }
         row.latency.extend(found.into_iter().map(|(mut latency, _, index)| {
-            // Where the chain was quicker in another way, its own two figures are none of the latency's.
+            // If a variation was quicker, the two latencies of the planned chain don't apply.
             let same = |regimes: &LatencyRegimes| {
                 let saturated = regimes.saturated.value.unwrap_or(f64::NAN);
                 (saturated - latency_cycles(&latency)).abs() <= SAME_CYCLES
@@ -98,7 +100,7 @@ impl RowAnalysis<'_> {
             latency
         }));
         renamed_memory::add_fallbacks(row);
-        // Equal registers break a dependency only where there is one between different ones.
+        // Equal registers break a dependency only if different registers have one.
         let waits = |one: &OperandLatency| {
             one.variant.is_none() && one.from.starts_with("op") && latency_cycles(one) >= CYCLE_LEAST
         };
@@ -108,7 +110,7 @@ impl RowAnalysis<'_> {
         sort_headlines(&mut row.latency);
     }
 
-    /// Takes back what a chain can't show: a dependency that is none, or a chain that is slow for another reason.
+    /// Makes a latency an upper bound if its chain has no dependency or is limited by the rate.
     pub(crate) fn judge_latency(&self, latency: &mut OperandLatency, raw: f64, rate: Option<f64>, row: &mut InstrRow) {
         let cost = latency.cost.value.unwrap_or(f64::NAN);
         let mut tag = |tag: &str| {
@@ -139,13 +141,13 @@ impl RowAnalysis<'_> {
             let (Some(estimate), Some(rate)) = (self.estimate_experiment(passes, index), rate) else {
                 continue;
             };
-            // A chain takes whole cycles; what takes less waits for something else.
+            // A chain takes whole cycles. A lower cost has another cause.
             let cost = estimate.cost.value;
             let whole = cost >= 1.0 - PASS_SHARE && (cost - cost.round()).abs() <= SAME_CYCLES;
             if !whole || cost < FALSE_DEPENDENCY_SHARE * rate {
                 continue;
             }
-            // The rest of a register of which a part is written is kept.
+            // A partial write keeps the rest of the register.
             let (tag, variant) = match self.plan.anatomy.writes_part(to) {
                 true => ("partial_write", "partial write"),
                 false => ("false_dependency", "false dependency"),
@@ -165,7 +167,7 @@ impl RowAnalysis<'_> {
     }
 }
 
-/// Orders latencies: each pair's headline first.
+/// Sorts latencies: headlines before variants.
 fn sort_headlines(latencies: &mut [OperandLatency]) {
     latencies.sort_by(|a, b| (a.variant.is_some(), &a.from, &a.to).cmp(&(b.variant.is_some(), &b.from, &b.to)));
 }
@@ -178,7 +180,7 @@ mod tests {
     use crate::experiments::experiment::FormExperiment;
     use crate::experiments::form_plan::FormPlan;
     use crate::experiments::link_costs::LinkCosts;
-    /// The first chain of `imul r64, r64`, with `cycles` as its reading, and `again` with those of other ways.
+    /// Readings of `imul r64, r64`: the first chain takes `cycles`, its variations `again`.
     fn read(plan: &FormPlan, cycles: f64, again: &[(ChainVariation, f64)]) -> (Vec<ProgramReading>, usize) {
         let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
         let chain = |experiment: &FormExperiment| matches!(experiment.meaning, ExperimentMeaning::Latency { .. });
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_not_every_pass_tried_is_none() {
+    fn a_variation_missing_from_one_pass_is_ignored() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let gauge = LinkCosts::from_ones(&[links::FROM_32]);
         let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
@@ -200,15 +202,15 @@ mod tests {
             analysis.find_quickest(&passes, index, &plan.experiments[index].meaning).unwrap().0
         };
         assert_eq!(found(&quicker), Some(ChainVariation::Longer(8)));
-        assert_eq!(found(&[]), None, "which pass has it is chance");
+        assert_eq!(found(&[]), None, "a variation in one pass only is chance");
     }
 
     #[test]
-    fn a_chain_of_two_latencies_is_not_bounded_by_a_way_as_slow_as_its_instances() {
+    fn a_variation_limited_by_the_rate_is_ignored_if_the_chain_has_two_latencies() {
         let plan = plan("VEX_Vphsubd_xmm_xmm_xmmm128 xmm, xmm, xmm");
         let chain = |experiment: &FormExperiment| matches!(experiment.meaning, ExperimentMeaning::Latency { .. });
         let index = plan.experiments.iter().position(chain).unwrap();
-        // A CPU without AVX has nothing that can stand beside it.
+        // A CPU without AVX can't have fillers.
         if plan.vary_chain(index, ChainVariation::Beside(3)).is_none() {
             return;
         }
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_ways_the_lowest_counts_and_a_longer_one_lifts_the_bound_of_the_rate() {
+    fn the_quickest_variation_counts_and_a_longer_chain_proves_that_the_rate_is_no_limit() {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let gauge = LinkCosts::from_ones(&[links::FROM_32]);
         let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
@@ -251,12 +253,12 @@ mod tests {
         };
         assert_eq!(bound(3.0, &[]), (3.0, LatencyBound::Upper), "no slower than its instances");
         assert_eq!(bound(3.4, &[(way, 3.0 + links)]), (3.0, LatencyBound::Exact));
-        assert_eq!(bound(3.0, &[(way, 3.01 + links)]), (3.0, LatencyBound::Exact), "a longer chain says the same");
-        assert_eq!(bound(3.0, &[(way, 4.0 + links)]), (3.0, LatencyBound::Upper), "a longer chain says another");
+        assert_eq!(bound(3.0, &[(way, 3.01 + links)]), (3.0, LatencyBound::Exact), "a longer chain agrees");
+        assert_eq!(bound(3.0, &[(way, 4.0 + links)]), (3.0, LatencyBound::Upper), "a longer chain disagrees");
         assert_eq!(
             bound(5.5, &[(ChainVariation::Beside(4), 4.0)]),
             (5.5, LatencyBound::Exact),
-            "the chain was not measured in this way"
+            "this chain has no such variation"
         );
     }
 }
