@@ -3,7 +3,7 @@
 use super::offer::ExecutorOffer;
 use super::{kernel, user};
 
-/// The executors that can be asked for: `--executor`, its help, `doctor` and records take their names from here.
+/// All executors. `--executor`, its help, `doctor` and records take their names from here.
 pub const EXECUTOR_OFFERS: &[ExecutorOffer] = &[user::USER_OFFER, kernel::KERNEL_OFFER];
 
 /// The default executor.

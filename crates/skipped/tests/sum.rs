@@ -1,8 +1,9 @@
-//! `.ci/sum` on the log of a run that was made up.
+//! Tests `.ci/sum` with a simulated log.
 
 use std::process::Command;
 
-/// What a harness with several threads writes, and one with a single thread, whose lines break off.
+/// Output of a harness with several threads, and of one with a single thread, whose lines break
+/// off.
 const LOG: &str = "\
 running 5 tests
 test figures::figures ... ignored, prints absolute times
@@ -23,7 +24,7 @@ test result: FAILED. 7 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
 ";
 
 #[test]
-fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
+fn a_test_that_was_not_run_counts_as_skipped_with_its_reason() {
     let folder = std::env::temp_dir().join(format!("cyclescope-sum-{}", std::process::id()));
     std::fs::create_dir(&folder).expect("a folder");
     let log = folder.join("log");
@@ -34,7 +35,7 @@ fn a_test_that_was_not_run_counts_as_skipped_and_says_why() {
     let said = String::from_utf8(output.stdout).expect("text");
     let lines: Vec<&str> = said.lines().collect();
     assert!(output.status.success(), "{said}");
-    // Ten ended as passed, two of them without having run; a third was ignored.
+    // Ten ended as passed, two of them without running; a third was ignored.
     assert_eq!(lines.last(), Some(&"8 passed, 2 failed, 3 skipped"), "{said}");
     for reason in [
         "[ignored] figures::figures: prints absolute times",

@@ -1,4 +1,4 @@
-//! `docs/kernel-safety.md` shows the lists as they are.
+//! `docs/kernel-safety.md` shows the lists of the code.
 
 use super::super::lists::{
     ALLOWED_PRIVILEGED, Msr, READABLE_MSRS, REFUSED_INSTRUCTIONS, WAIT_INSTRUCTIONS, WRITABLE_MSRS,
@@ -21,7 +21,7 @@ fn registers(head: &str, list: &[Msr]) -> String {
 }
 
 #[test]
-fn the_document_shows_the_lists() {
+fn the_document_shows_the_lists_of_the_code() {
     let refused = REFUSED_INSTRUCTIONS.iter().map(|(reason, list)| format!("| {} | {} |", names(list), reason.text()));
     let lone = RefusalReason::ALL.iter().filter(|(reason, ..)| *reason >= RefusalReason::LoneBackward);
     let lone: String = lone.map(|(_, text, _)| format!("- {text}\n")).collect();
@@ -39,7 +39,7 @@ fn the_document_shows_the_lists() {
 }
 
 #[test]
-fn the_document_is_right_on_moves() {
+fn the_document_is_right_about_moves() {
     let rows = DOCUMENT.lines().filter_map(|line| line.strip_prefix("| `mov "));
     let mut count = 0;
     for row in rows {
