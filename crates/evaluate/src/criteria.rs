@@ -28,28 +28,28 @@ pub(crate) fn judge_ergodicity(totals: &EnsembleTotals, chance: Option<f64>) -> 
 /// units.
 pub fn explain_ergodicity(totals: &EnsembleTotals, samples: u32, chance: Option<f64>, step: f64) -> String {
     if totals.ensembles < ENSEMBLES_LEAST {
-        return format!("not comparable: {} ensembles are too few to say", totals.ensembles);
+        return format!("not comparable: {} ensembles are too few", totals.ensembles);
     }
     let figure = |value: Option<u128>| value.map_or("beyond 128 bits".to_string(), |value| value.to_string());
     let (minima, variances) = (figure(totals.variance_of_minima), figure(totals.variance_of_variances));
     if let Some(chance) = chance.filter(|chance| *chance >= CHANCE_MOST) {
         return format!(
-            "not comparable: in {} ensembles of {samples} samples chance alone makes a variance of variances of {chance:.0}, \
-             where the criterion asks for 0 (it is {variances}; of minima {minima})",
+            "not comparable: with {} ensembles of {samples} samples, chance alone makes a variance of variances of \
+             {chance:.0}, and the criterion requires 0 (measured: {variances}; variance of minima: {minima})",
             totals.ensembles
         );
     }
     match (totals.variance_of_minima == Some(0), totals.variance_of_variances == Some(0)) {
         (true, true) if step > 1.0 => {
-            format!("minimum and variance are constant; a step of {step:.0} may hide that they are not")
+            format!("minimum and variance are constant; a step of {step:.0} may hide small differences")
         }
         (true, true) => "minimum and variance are constant".to_string(),
         (false, true) => {
             format!("the minimum differs between ensembles (variance {minima}), so no overhead can be subtracted")
         }
         (true, false) => format!(
-            "the variance differs between ensembles (variance {variances}), so no error can be stated; that the \
-             minimum does not may only mean a coarse step"
+            "the variance differs between ensembles (variance {variances}), so no error can be stated; the minimum \
+             may be constant only because of a coarse step"
         ),
         (false, false) => {
             format!("minimum (variance {minima}) and variance (variance {variances}) differ between ensembles")
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_papers_shortest_functions() {
+    fn shortest_costs_match_the_paper() {
         let deviation = 48f64.sqrt();
         assert_eq!(shortest_cost(deviation, 0.05).round(), 139.0);
         // The paper rounds the deviation to 6.9 first, which gives 690.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_name_what_varies() {
+    fn reasons_name_the_varying_figure() {
         let judged = |totals: &EnsembleTotals| judge_ergodicity(totals, Some(0.2));
         let constant = EnsembleTotals::from_ensembles(&ensembles(&[(9, 44, (500, 2))])).unwrap();
         assert!(judged(&constant) == ErgodicVerdict::Yes && reason(&constant, 0.2, 26.0).contains("may hide"));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_can_not_be_compared_with_many() {
+    fn few_samples_are_not_comparable() {
         let totals = EnsembleTotals::from_ensembles(&ensembles(&[(5, 44, (0, 0)), (5, 44, (500, 20))])).unwrap();
         assert_eq!(judge_ergodicity(&totals, Some(70.0)), ErgodicVerdict::NotComparable);
         let why = reason(&totals, 70.0, 26.0);

@@ -204,13 +204,13 @@ mod tests {
     }
 
     fn ensembles(samples: &[Vec<u64>]) -> Vec<Ensemble> {
-        let of = |samples: &Vec<u64>| {
+        let build_ensemble = |samples: &Vec<u64>| {
             let mut ensemble = Ensemble::default();
             let once = |duration: &u64| DurationCount { duration: *duration, count: 1 };
             ensemble.add_durations(&samples.iter().map(once).collect::<Vec<_>>());
             ensemble
         };
-        samples.iter().map(of).collect()
+        samples.iter().map(build_ensemble).collect()
     }
 
     fn random_samples(random: &mut Random) -> Vec<Vec<u64>> {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_those_of_a_plain_computation() {
+    fn floored_figures_equal_a_direct_computation() {
         let mut random = Random::new(11);
         for _ in 0..300 {
             let samples = random_samples(&mut random);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_those_of_a_plain_computation() {
+    fn exact_figures_equal_a_direct_computation() {
         let mut random = Random::new(12);
         for _ in 0..100 {
             let samples = random_samples(&mut random);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_a_duration_and_backwards_is_none() {
+    fn zero_is_a_valid_duration_and_a_backward_reading_is_not() {
         let mut ensemble = Ensemble::default();
         ensemble.add_durations(&[0, 4, 5_u64.wrapping_sub(9)].map(|duration| DurationCount { duration, count: 1 }));
         assert_eq!((ensemble.minimum, ensemble.maximum), (Some(0), Some(4)));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_text_in_json() {
+    fn fractions_are_strings_in_json() {
         let fraction = ExactFraction(BigRational::new(1234.into(), 600.into()));
         let text = serde_json::to_string(&fraction).unwrap();
         assert_eq!(text, "\"617/300\"");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_nothing() {
+    fn empty_ensembles_have_no_totals() {
         assert_eq!(EnsembleTotals::from_ensembles(&[]), None);
         assert_eq!(EnsembleTotals::from_ensembles(&[Ensemble::default()]), None);
     }

@@ -109,8 +109,11 @@ impl EnsembleReader {
             let durations = self.tally.count_durations(own);
             ensemble.add_durations(durations);
             blocks.add_block(durations, ruler, &scale, self.sampled.ensembles.len());
-            for one in durations.iter().filter(|one| one.duration < INSANE_DURATION) {
-                self.sampled.histogram.record_n(one.duration, one.count).expect("the histogram grows as it has to");
+            for occurrence in durations.iter().filter(|occurrence| occurrence.duration < INSANE_DURATION) {
+                self.sampled
+                    .histogram
+                    .record_n(occurrence.duration, occurrence.count)
+                    .expect("the histogram grows as it has to");
             }
         }
         self.sampled.trimmed.extend(blocks.finish_ensemble());

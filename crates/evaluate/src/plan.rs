@@ -185,11 +185,11 @@ impl WaitingMethod {
 /// the others. A method with CPUID then does not starve methods that need a hundredth of its time.
 pub(super) fn share_budget(waiting: &[WaitingMethod], left: f64, plan: &EvaluatePlan) -> (SamplingSize, f64) {
     let WaitingMethod { cost, .. } = waiting[0];
-    let wanted = waiting[0].needed_seconds(plan);
+    let needed = waiting[0].needed_seconds(plan);
     let all: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
     if all <= left {
         // A method slower than its pilot may take the time that the others leave.
-        return (plan.size.cut_to_total(wanted / cost.seconds * (1.0 + 1e-9)), wanted + left - all);
+        return (plan.size.cut_to_total(needed / cost.seconds * (1.0 + 1e-9)), needed + left - all);
     }
     let mut wishes: Vec<f64> = waiting.iter().map(|method| method.needed_seconds(plan)).collect();
     wishes.sort_by(f64::total_cmp);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn with_time_enough_quick_methods_get_all_and_slow_ones_a_second() {
+    fn with_enough_time_quick_methods_get_all_samples_and_slow_ones_a_second() {
         let quick = WaitingMethod { cost: SampleCost { seconds: 70e-9, pair: 48.0 }, quick: true };
         let slow = WaitingMethod { cost: SampleCost { seconds: 15e-6, pair: 17_000.0 }, quick: false };
         let plan = plan(SamplingSize::PAPER, Some(SLOW_METHOD_TIME));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_time_for_is_cut_evenly() {
+    fn missing_time_is_cut_evenly() {
         let quick = WaitingMethod { cost: SampleCost { seconds: 100e-9, pair: 48.0 }, quick: true };
         let plan = plan(SamplingSize::PAPER, None);
         let (size, seconds) = share_budget(&[quick, quick, quick, quick], 20.0, &plan);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_quick_by_its_pair_and_by_what_surrounds_it() {
+    fn a_quick_method_has_a_short_pair_and_short_samples() {
         assert!(SampleCost { seconds: 140e-9, pair: 118.0 }.is_quick(1.0));
         assert!(!SampleCost { seconds: 15e-6, pair: 44.0 }.is_quick(1.0));
         assert!(!SampleCost { seconds: 300e-9, pair: 100.0 }.is_quick(2.3));

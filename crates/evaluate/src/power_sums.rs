@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_about_the_mean() {
+    fn moments_are_central() {
         let mut powers = PowerSums::default();
         [(0.0, 3.0), (26.0, 1.0)].into_iter().for_each(|(value, count)| powers.add_value(value, count));
         // Distances from the mean: 6.5 three times and 19.5 once.

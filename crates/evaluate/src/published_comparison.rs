@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_staircases_are_comparable_in_steps_only() {
+    fn published_staircases_are_comparable_only_in_steps() {
         let [improved, alternative] = &compare_stairs(&[])[..] else { panic!("two staircases") };
         assert!(improved.ours.is_empty() && alternative.published.maximum_deviation == 220);
         assert_eq!(improved.in_steps.total_variance, 1.0 / 16.0);

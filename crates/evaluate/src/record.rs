@@ -196,7 +196,7 @@ fn explain_trimmed(method: &SampledMethod) -> String {
     match &method.trimmed {
         Some(summary) => summary.explain_verdict(method.sampled.shape.scale.step),
         None if method.tested.emulated => Caveat::emulated_machine().text,
-        None => "too few ensembles with a sane ruler to say".to_string(),
+        None => "too few ensembles with a valid ruler".to_string(),
     }
 }
 
@@ -207,7 +207,7 @@ fn describe_scaling(method: &SampledMethod) -> Option<String> {
     if taken * samples >= asked.total_samples() {
         return None;
     }
-    let reason = "the time that this method had";
+    let reason = "the time allotted to this method";
     Some(format!("{taken} x {samples} of {} x {}, in {reason}", asked.ensembles, asked.samples))
 }
 
@@ -223,8 +223,8 @@ fn list_caveats(method: &SampledMethod) -> Vec<Caveat> {
         caveats.push(Caveat { code: CaveatKind::FrequencyMoved, text });
     }
     if summary.shared > 0 {
-        let used = if summary.mostly_shared { "uses them, for they are most" } else { "leaves them out" };
-        let text = format!("{} ensembles ran beside a busy sibling; the trimmed verdict {used}", summary.shared);
+        let used = if summary.mostly_shared { "includes them, because they are the majority" } else { "excludes them" };
+        let text = format!("{} ensembles ran with a busy sibling; the trimmed verdict {used}", summary.shared);
         caveats.push(Caveat { code: CaveatKind::SiblingBusy, text });
     }
     caveats
@@ -255,10 +255,10 @@ pub struct EnsembleRecord {
 
 impl EnsembleRecord {
     /// The record of an ensemble.
-    pub fn new(of: MethodCandidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
+    pub fn new(candidate: MethodCandidate, number: usize, ensemble: &Ensemble) -> EnsembleRecord {
         EnsembleRecord {
-            clock: of.clock.name,
-            executor: of.executor,
+            clock: candidate.clock.name,
+            executor: candidate.executor,
             ensemble: number,
             samples: ensemble.count,
             minimum: ensemble.minimum,
@@ -321,8 +321,8 @@ impl SecondOpinionRecord {
 
 impl ContaminationRecord {
     /// The record of a fault.
-    pub fn new(of: MethodCandidate, row: &Contamination) -> ContaminationRecord {
-        let (clock, executor) = (of.clock.name, of.executor);
+    pub fn new(candidate: MethodCandidate, row: &Contamination) -> ContaminationRecord {
+        let (clock, executor) = (candidate.clock.name, candidate.executor);
         let (cost, why) = match &row.cost {
             Fact::Known(cost) => (Quantity::new(*cost, Unit::CoreCycles), None),
             Fact::Unknown(why) => (Quantity::refused(Unit::CoreCycles), Some(why.clone())),
@@ -390,7 +390,7 @@ pub struct PairStepRecord {
 
 impl PairBreakdownRecord {
     /// The record of a method's pair.
-    pub fn new(of: MethodCandidate, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
+    pub fn new(candidate: MethodCandidate, parts: Option<&PairBreakdown>) -> PairBreakdownRecord {
         let cycles = |interval| Quantity::new(interval, Unit::CoreCycles);
         let refused = Quantity::refused(Unit::CoreCycles);
         let part = |&PairStepCost { step, side, between, how, cost }: &PairStepCost| PairStepRecord {
@@ -401,9 +401,9 @@ impl PairBreakdownRecord {
             cost: cycles(cost),
         };
         PairBreakdownRecord {
-            clock: of.clock.name,
-            executor: of.executor,
-            code: list_pair_code(of.clock),
+            clock: candidate.clock.name,
+            executor: candidate.executor,
+            code: list_pair_code(candidate.clock),
             whole: parts.map_or(refused, |parts| cycles(parts.whole)),
             parts: parts.iter().flat_map(|parts| &parts.parts).map(part).collect(),
             rest: parts.map_or(refused, |parts| cycles(parts.rest)),

@@ -82,7 +82,7 @@ impl Study for EvaluateStudy {
     fn restore(container: &EvidenceContainer) -> Result<EvaluateStudy, ContainerError> {
         let SavedEvaluation { plan, around } = container.facts()?;
         if let Some(field) = find_unsound_field(&plan) {
-            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "the value is out of range"));
         }
         let machine = container.machine()?;
         Ok(EvaluateStudy { plan, around, found: None, machine, host: None, lock: None })

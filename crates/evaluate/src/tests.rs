@@ -45,7 +45,7 @@ fn method_of(scenario: Scenario, size: SamplingSize) -> SampledMethod<'static> {
         SampledMethod::measure(&mut machine, &tested, &samples, &mut Random::new(6), &mut |_: &CompletedEnsemble| {
             Ok(())
         });
-    method.expect("no fault is planted").expect("durations are sane")
+    method.expect("no fault is simulated").expect("durations are valid")
 }
 
 /// Cost of the pair on a machine without disturbances.
@@ -54,7 +54,7 @@ fn truth() -> f64 {
 }
 
 #[test]
-fn nothing_disturbs_a_clean_machine() {
+fn a_quiet_machine_is_ergodic_by_both_criteria() {
     let method = method(Scenario::default());
     let judged = (method.judge_ergodicity(), method.trimmed_ergodicity());
     assert_eq!(judged, (ErgodicVerdict::Yes, Some(ErgodicVerdict::Yes)), "{:?} {:?}", method.totals, method.trimmed);
@@ -71,7 +71,7 @@ fn nothing_disturbs_a_clean_machine() {
 }
 
 #[test]
-fn the_machines_doing_is_not_the_methods() {
+fn interrupts_and_frequency_do_not_count_against_the_method() {
     let truth = truth();
     let with = |change: fn(&mut Scenario)| {
         let mut scenario = Scenario::default();
@@ -94,7 +94,7 @@ fn the_machines_doing_is_not_the_methods() {
 }
 
 #[test]
-fn a_coarse_step_is_seen_through() {
+fn the_overhead_resolves_less_than_a_coarse_step() {
     let truth = truth();
     for step in [2, 26, 38, 100] {
         let method = method(Scenario { step, ..Scenario::default() });
@@ -108,18 +108,18 @@ fn a_coarse_step_is_seen_through() {
 }
 
 #[test]
-fn a_method_that_varies_of_itself_is_not_ergodic() {
+fn a_noisy_method_is_not_ergodic() {
     let noise = SimulatedNoise::LogNormal { probability: 0.9, median: 3000.0, sigma: 1.0 };
     let method = method(Scenario { noise, ..Scenario::default() });
     assert_eq!(
         (method.judge_ergodicity(), method.trimmed_ergodicity()),
         (ErgodicVerdict::No, Some(ErgodicVerdict::No))
     );
-    assert!(method.trimmed.unwrap().explain_verdict(1.0).contains("says nothing"));
+    assert!(method.trimmed.unwrap().explain_verdict(1.0).contains("too few for a verdict"));
 }
 
 #[test]
-fn half_of_the_samples_decide_nothing() {
+fn keeping_half_of_the_samples_depends_on_the_share() {
     // Half of the samples take at least twice as long.
     let noise = SimulatedNoise::LogNormal { probability: 0.5, median: 3000.0, sigma: 1.0 };
     let method = method(Scenario { noise, ..Scenario::default() });
@@ -148,7 +148,7 @@ fn too_few_samples_are_not_compared_with_the_papers() {
 }
 
 #[test]
-fn whoever_takes_ensembles_may_end_it() {
+fn a_follower_can_stop_the_sampling() {
     let tested = tested(1);
     let mut machine = SimulatedExecutor::new(Scenario::default(), 9);
     let sampling = PairSampler::new(&tested);

@@ -285,18 +285,19 @@ impl TrimmedSummary {
         if used.len() < ENSEMBLES_LEAST {
             return None;
         }
-        let of = |figure: fn(&TrimmedEnsemble) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
-        let (overhead, overhead_spread) = median_and_spread(of(|ensemble| ensemble.overhead));
-        let (variance, variance_spread) = median_and_spread(of(|ensemble| ensemble.variance));
-        let kept = mean(&of(|ensemble| ensemble.kept as f64)) as u32;
+        let collect_figures =
+            |figure: fn(&TrimmedEnsemble) -> f64| used.iter().map(|ensemble| figure(ensemble)).collect::<Vec<_>>();
+        let (overhead, overhead_spread) = median_and_spread(collect_figures(|ensemble| ensemble.overhead));
+        let (variance, variance_spread) = median_and_spread(collect_figures(|ensemble| ensemble.variance));
+        let kept = mean(&collect_figures(|ensemble| ensemble.kept as f64)) as u32;
         let chance = chance_variance(used.iter().map(|ensemble| ensemble.moments), kept)?;
         let variance_spread = (variance_spread.powi(2) - chance).max(0.0).sqrt();
-        let rates = of(|ensemble| ensemble.rate);
+        let rates = collect_figures(|ensemble| ensemble.rate);
         let all: u64 = used.iter().map(|ensemble| ensemble.samples).sum();
         let kept: u64 = used.iter().map(|ensemble| ensemble.kept).sum();
         let dropped_share = 1.0 - kept as f64 / all as f64;
         let step_cycles = step / mean(&rates);
-        let mut shares = of(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
+        let mut shares = collect_figures(|ensemble| ensemble.kept as f64 / ensemble.samples as f64);
         let kept_shares = quantiles(&mut shares, [FEW_ENSEMBLES_SHARE, 1.0 - FEW_ENSEMBLES_SHARE]);
         let constant = overhead_spread < step_cycles && variance_spread < step * step / 4.0;
         let outlying = used.iter().filter(|ensemble| (ensemble.overhead - overhead).abs() >= step_cycles).count();
@@ -325,21 +326,19 @@ impl TrimmedSummary {
     pub fn explain_verdict(&self, step: f64) -> String {
         let [low, high] = self.kept_shares;
         let remains = format!(
-            "{:.1} % of the samples lie {TRIM_STEPS} steps or more above the minimum around them and were dropped; {:.1} % remain, in \
-             most ensembles {:.0} to {:.0} %",
+            "{:.1} % of the samples lie at least {TRIM_STEPS} steps above the minimum of their block and were \
+             dropped; {:.1} % remain, in most ensembles {:.0} to {:.0} %",
             100.0 * self.dropped_share,
             100.0 * (1.0 - self.dropped_share),
             100.0 * low,
             100.0 * high
         );
         if high < KEPT_SHARES[0] {
-            return format!("{remains}: that says nothing");
+            return format!("{remains}: too few for a verdict");
         }
         if !self.keeps_enough() {
             let [least, enough] = KEPT_SHARES.map(|share| 100.0 * share);
-            return format!(
-                "{remains}: whether that is enough depends on the share asked for, {least:.0} or {enough:.0} %"
-            );
+            return format!("{remains}: the verdict depends on the required share, {least:.0} or {enough:.0} %");
         }
         if self.overhead_spread >= self.step_cycles {
             return format!(
@@ -355,7 +354,7 @@ impl TrimmedSummary {
             );
         }
         let coarse = if self.step_cycles > 8.0 {
-            format!("; a step of {:.0} core cycles hides what is smaller", self.step_cycles)
+            format!("; a step of {:.0} core cycles hides smaller differences", self.step_cycles)
         } else {
             String::new()
         };
@@ -376,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_between_the_two_decides_nothing() {
+    fn a_share_between_the_two_limits_is_undecided() {
         let shares = [[0.99, 1.0], [0.6, 0.7], [0.55, 0.7], [0.45, 0.62], [0.2, 0.45], [0.1, 0.39], [0.0, 0.05]];
         let constant = shares.map(|shares| judge_constancy(shares, true));
         use ErgodicVerdict::{DependsOnShare as Open, No, Yes};

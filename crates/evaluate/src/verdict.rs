@@ -75,8 +75,8 @@ impl EvaluationVerdict {
         let short_code = short.cheapest_usable().map(|method| {
             let seen = method.describe_evidence(RequiredPromise::Fenced);
             let why = format!(
-                "it promises to keep code around it out of its readings on both sides, and {seen}; no other such method \
-                 here costs a step of the clock less"
+                "it promises to exclude surrounding code on both sides, and {seen}; no other such method here is \
+                 cheaper by a step of the clock"
             );
             recommend_method(method, &why)
         });
@@ -84,13 +84,13 @@ impl EvaluationVerdict {
             MethodChoice::Of(usable) => find_cheapest(&usable).map(|method| {
                 let seen = method.describe_evidence(RequiredPromise::Drained);
                 let why = format!(
-                    "it also promises to wait until the code's stores are visible, and {seen}; others leave out what is \
-                     still to be written"
+                    "it also promises to wait until the code's stores are visible, and {seen}; other methods miss \
+                     pending stores"
                 );
                 recommend_method(method, &why)
             }),
             MethodChoice::Nothing(why) => short.cheapest_usable().map(|method| {
-                let why = format!("as for short code, and code which stores seems shorter: {why}");
+                let why = format!("as for short code, and code with stores seems shorter: {why}");
                 recommend_method(method, &why)
             }),
         };
@@ -147,7 +147,7 @@ impl<'a> UsableMethod<'a> {
         }
         let name = evaluated.candidate.clock.name;
         if let Some(row) = rows().find(|row| row.verdict == Seen::Broken) {
-            return Some(Err(format!("{name} does not keep out \"{}\"", row.fault.describe())));
+            return Some(Err(format!("{name} does not exclude \"{}\"", row.fault.describe())));
         }
         let Some(method) = &evaluated.method else {
             return Some(Err(format!("{name} gave no valid reading")));
@@ -157,7 +157,7 @@ impl<'a> UsableMethod<'a> {
                 return Some(Ok(UsableMethod { evaluated, method }));
             }
             Some(ErgodicVerdict::No) => "is not constant between ensembles",
-            _ => "can't be told to be constant between ensembles",
+            _ => "is not certain to be constant between ensembles",
         };
         Some(Err(format!("{name} {why}")))
     }
@@ -172,9 +172,9 @@ impl<'a> UsableMethod<'a> {
         let rows = self.evaluated.contamination.iter().filter(|row| asked.covers_fault(row.fault));
         let by_one: Vec<String> = rows.filter_map(by_one).collect();
         if by_one.is_empty() {
-            return "no neighbour was seen to break that".to_string();
+            return "no neighbouring code broke that promise".to_string();
         }
-        format!("one kind of neighbour was seen to break that, another was not ({})", by_one.join("; "))
+        format!("one kind of neighbouring code broke that promise, another did not ({})", by_one.join("; "))
     }
 }
 
@@ -196,9 +196,7 @@ impl<'a> MethodChoice<'a> {
         match (usable.is_empty(), unfit.is_empty()) {
             (false, _) => MethodChoice::Of(usable),
             (true, false) => MethodChoice::Nothing(unfit.join("; ")),
-            (true, true) => {
-                MethodChoice::Nothing(format!("no method that was measured promises that it {}", asked.describe()))
-            }
+            (true, true) => MethodChoice::Nothing(format!("no measured method promises that it {}", asked.describe())),
         }
     }
 
@@ -248,12 +246,12 @@ fn recommend_method(usable: UsableMethod, why: &str) -> RecommendedMethod {
 /// Describes each broken promise of a method.
 fn describe_breaches(evaluated: &MethodEvaluation) -> Vec<String> {
     let name = evaluated.candidate.clock.name;
-    let of = |row: &Contamination| {
+    let describe_breach = |row: &Contamination| {
         let cost = row.cost.known()?;
         let second = row.second.filter(|second| second.confirms && row.verdict == Seen::Broken)?;
         let figure = |cost: &Interval| format!("{:.1} ({:.1} to {:.1})", cost.value, cost.low, cost.high);
         Some(format!(
-            "{name} promises to keep out \"{}\" and does not: {} core cycles beside {}, {} beside {}",
+            "{name} promises to exclude \"{}\" and does not: {} core cycles with {}, {} with {}",
             row.fault.describe(),
             figure(cost),
             row.neighbour,
@@ -261,7 +259,7 @@ fn describe_breaches(evaluated: &MethodEvaluation) -> Vec<String> {
             second.neighbour
         ))
     };
-    evaluated.contamination.iter().filter_map(of).collect()
+    evaluated.contamination.iter().filter_map(describe_breach).collect()
 }
 
 #[cfg(test)]
@@ -297,12 +295,12 @@ mod tests {
         let row = |(fault, verdict): (&ContaminationFault, Seen)| Contamination {
             fault: *fault,
             promised: fault.is_excluded_by(&clock.promises),
-            neighbour: "planted",
+            neighbour: "simulated",
             size: None,
             cost: Fact::Known(Interval::with_margin(9.0, 1.0)),
             shared: false,
             second: (verdict == Seen::Broken).then_some(SecondOpinion {
-                neighbour: "planted, too",
+                neighbour: "simulated, too",
                 cost: Some(Interval::with_margin(7.0, 1.0)),
                 confirms: true,
             }),
@@ -325,7 +323,7 @@ mod tests {
     const DRAINING: [Seen; 5] = [Seen::Kept; 5];
 
     #[test]
-    fn the_cheapest_that_is_fenced_is_for_short_code_and_one_that_drains_for_long() {
+    fn short_code_gets_the_cheapest_fenced_method_and_long_code_a_draining_one() {
         let verdict = judged(&[
             evaluated("rdtsc", 20.0, [Seen::Visible; 5]),
             evaluated("mfence-lfence-rdtsc", 100.0, DRAINING),
@@ -340,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn among_equals_the_usual_one_wins() {
+    fn among_equal_methods_the_common_default_wins() {
         for order in [["rdtscp-lfence", "lfence-rdtsc-lfence"], ["lfence-rdtsc-lfence", "rdtscp-lfence"]] {
             let verdict =
                 judged(&order.map(|name| evaluated(name, if name == "rdtscp-lfence" { 60.0 } else { 60.7 }, FENCED)));
@@ -348,24 +346,24 @@ mod tests {
             // Without a draining method, long code gets the same recommendation.
             let long_code = verdict.long_code.unwrap();
             assert_eq!(long_code.clock, "lfence-rdtsc-lfence");
-            assert!(long_code.why.contains("no method that was measured promises"), "{}", long_code.why);
+            assert!(long_code.why.contains("no measured method promises"), "{}", long_code.why);
         }
     }
 
     #[test]
-    fn why_nothing_waits_for_stores_is_said() {
+    fn a_missing_draining_method_is_explained() {
         let fenced = || evaluated("lfence-rdtsc-lfence", 50.0, FENCED);
         let long_code = |draining| judged(&[fenced(), draining]).long_code.unwrap();
         let broken = [Seen::Kept, Seen::Kept, Seen::Kept, Seen::Kept, Seen::Broken];
         let found = long_code(evaluated("mfence-lfence-rdtsc", 100.0, broken));
         assert_eq!(found.clock, "lfence-rdtsc-lfence");
-        assert!(found.why.contains("mfence-lfence-rdtsc does not keep out \"stores not drained\""), "{}", found.why);
+        assert!(found.why.contains("mfence-lfence-rdtsc does not exclude \"stores not drained\""), "{}", found.why);
         // An unknown constancy does not rule out the method.
         let mut varying = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         let summary = varying.method.as_mut().unwrap().trimmed.as_mut().unwrap();
         summary.ergodic = ErgodicVerdict::DependsOnShare;
         let found = long_code(varying);
-        assert!(found.why.contains("can't be told to be constant"), "{}", found.why);
+        assert!(found.why.contains("is not certain to be constant"), "{}", found.why);
         let mut silent = evaluated("mfence-lfence-rdtsc", 100.0, DRAINING);
         silent.method = None;
         assert!(long_code(silent).why.contains("gave no valid reading"));
@@ -377,33 +375,34 @@ mod tests {
     }
 
     #[test]
-    fn a_breach_that_one_neighbour_alone_shows_is_said() {
+    fn an_unconfirmed_breach_is_mentioned() {
         let why = |confirms: Option<bool>| {
             let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Kept];
             let mut method = evaluated("mfence-lfence-rdtsc", 100.0, open);
             method.contamination[1].second =
-                confirms.map(|confirms| SecondOpinion { neighbour: "planted, too", cost: None, confirms });
+                confirms.map(|confirms| SecondOpinion { neighbour: "simulated, too", cost: None, confirms });
             let EvaluationVerdict { short_code, long_code, .. } = judged(&[method]);
             [short_code, long_code].map(|code| code.unwrap().why)
         };
-        assert!(why(None).iter().all(|why| why.contains("and no neighbour was seen to break that;")));
-        let said = "and one kind of neighbour was seen to break that, another was not (body started early: planted, not planted, too);";
+        assert!(why(None).iter().all(|why| why.contains("and no neighbouring code broke that promise;")));
+        let expected = "and one kind of neighbouring code broke that promise, another did not (body started early: \
+             simulated, not simulated, too);";
         for why in why(Some(false)) {
-            assert!(why.contains(said), "{why}");
+            assert!(why.contains(expected), "{why}");
         }
     }
 
     #[test]
-    fn a_broken_promise_is_a_finding_and_an_open_one_is_named() {
+    fn a_broken_promise_is_a_finding_and_an_undecided_one_is_listed() {
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];
         let open = [Seen::Kept, Seen::Unclear, Seen::Kept, Seen::Kept, Seen::Visible];
         let verdict = judged(&[evaluated("lfence-rdtsc-lfence", 50.0, broken), evaluated("rdtscp-lfence", 60.0, open)]);
-        assert!(verdict.findings[0].starts_with("lfence-rdtsc-lfence promises to keep out \"body started early\""));
+        assert!(verdict.findings[0].starts_with("lfence-rdtsc-lfence promises to exclude \"body started early\""));
         let recommended = verdict.short_code.unwrap();
         assert_eq!(recommended.clock, "rdtscp-lfence");
         assert_eq!(recommended.not_told, [ContaminationFault::BodyStartedEarly]);
         assert!(
-            verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles beside planted, 7.0"),
+            verdict.findings[0].contains("9.0 (8.0 to 10.0) core cycles with simulated, 7.0"),
             "{:?}",
             verdict.findings
         );
@@ -412,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn each_executor_has_a_verdict_of_its_own() {
+    fn each_executor_has_its_own_verdict() {
         let mut in_ring_0 = evaluated("rdtscp-lfence", 60.0, DRAINING);
         in_ring_0.candidate.executor = "kernel";
         let broken = [Seen::Kept, Seen::Broken, Seen::Kept, Seen::Kept, Seen::Visible];

@@ -35,12 +35,12 @@ fn named(name: &str) -> Clock {
 fn without(steps: &'static [ClockStep], fence: usize) -> &'static [ClockStep] {
     let mut steps = steps.to_vec();
     let removed = steps.remove(fence);
-    assert!(matches!(removed, ClockStep::Lfence | ClockStep::Mfence), "{removed:?} is no fence");
+    assert!(matches!(removed, ClockStep::Lfence | ClockStep::Mfence), "{removed:?} is not a fence");
     Vec::leak(steps)
 }
 
 /// Cores on which faults outside the promises were measured.
-const LOOKED_AT: &[&str] = &["Golden Cove", "Zen 4", "Zen 5"];
+const TESTED_CORES: &[&str] = &["Golden Cove", "Zen 4", "Zen 5"];
 
 /// Samples of a plain reading. The median counts.
 const SAMPLES: usize = 1001;
@@ -124,13 +124,13 @@ fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[Contaminatio
     // Faults outside the promises depend on the core. On tested cores they must be detected, on
     // others only those that plain readings show.
     let core = machine.cpu.microarchitecture.known();
-    let looked_at = core.is_some_and(|core| LOOKED_AT.contains(&core.name));
+    let is_tested = core.is_some_and(|core| TESTED_CORES.contains(&core.name));
     let all = [must, may].concat();
     let shown: Vec<ContaminationFault> = must.iter().copied().filter(|fault| SHOWN.contains(fault)).collect();
     let rest: Vec<ContaminationFault> = all.iter().copied().filter(|fault| !shown.contains(fault)).collect();
-    let (must, may) = if looked_at { (must, may) } else { (&shown[..], &rest[..]) };
-    if !looked_at {
-        let what = "does beside its promises, but for";
+    let (must, may) = if is_tested { (must, may) } else { (&shown[..], &rest[..]) };
+    if !is_tested {
+        let what = "does outside the promises, except for";
         cyclescope_skipped::report_left_out(format_args!("what {} {what} {shown:?}", machine.cpu.name()));
     }
     let step = clock.reading_step(&machine.tsc);
@@ -162,14 +162,14 @@ fn assert_faults(clock: &Clock, must: &[ContaminationFault], may: &[Contaminatio
     let disturbed =
         |row: &Contamination| row.shared || row.cost.known().is_none_or(|cost| cost.half_width() > TOLERANCE_CYCLES);
     assert!(last.iter().all(disturbed), "{:?} {:?}: no verdict on {last:#?}", clock.start, clock.end);
-    cyclescope_skipped::report_skipped("too much else runs on this machine");
+    cyclescope_skipped::report_skipped("the background load on this machine is too high");
 }
 
 #[test]
-fn cores_that_were_looked_at_have_names_and_show_what_plain_readings_see() {
+fn tested_cores_have_names_and_show_the_faults_of_plain_readings() {
     let machine = Machine::detect();
     let core = machine.cpu.microarchitecture.known().copied();
-    for name in LOOKED_AT {
+    for name in TESTED_CORES {
         // Any core's entry serves to look up another name.
         let named = core.map(|mut core| {
             core.name = name;
@@ -178,9 +178,9 @@ fn cores_that_were_looked_at_have_names_and_show_what_plain_readings_see() {
         assert_ne!(named, Some(None), "no core has the name {name}");
     }
     let core = core.map(|core| core.name);
-    match core.filter(|core| LOOKED_AT.contains(core)) {
+    match core.filter(|core| TESTED_CORES.contains(core)) {
         Some(core) => assert_eq!(*SHOWN, [LEADING, UNFINISHED, STORES], "{core}"),
-        None => cyclescope_skipped::report_left_out("nobody has looked at this core"),
+        None => cyclescope_skipped::report_left_out("this core is not among the tested ones"),
     }
 }
 
@@ -192,7 +192,7 @@ fn fenced_methods_keep_their_promises() {
 }
 
 #[test]
-fn bare_readings_miss_parts_of_the_body() {
+fn bare_readings_show_the_faults_of_this_core() {
     // A core may delay what follows RDTSC until it has read, as Golden Cove does. An early start is
     // not required.
     assert_faults(&named("rdtsc"), &[LEADING, UNFINISHED, STORES], &[EARLY, FOLLOWING]);
@@ -200,7 +200,7 @@ fn bare_readings_miss_parts_of_the_body() {
 }
 
 #[test]
-fn each_fence_of_a_start_holds_what_rests_on_it() {
+fn each_fence_of_a_start_excludes_its_faults() {
     let clock = named("lfence-rdtsc-lfence");
     // RDTSC within leading code is read at varying points, and the interval of an early start is
     // wide.
@@ -209,7 +209,7 @@ fn each_fence_of_a_start_holds_what_rests_on_it() {
 }
 
 #[test]
-fn each_fence_of_an_end_holds_what_rests_on_it() {
+fn each_fence_of_an_end_excludes_its_faults() {
     let clock = named("lfence-rdtsc-lfence");
     assert_faults(&Clock { end: without(clock.end, 0), ..clock }, &[UNFINISHED, STORES], &[]);
     // Interference by following code depends on the core. Golden Cove has none.

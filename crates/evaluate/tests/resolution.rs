@@ -19,7 +19,7 @@ const NARROW: f64 = 0.02;
 /// An addition takes one core cycle, the definition of a core cycle here. A different slope fails
 /// at once.
 #[test]
-fn one_addition_is_one_cycle_and_is_resolved() {
+fn one_addition_takes_one_cycle_and_is_resolved() {
     let machine = Machine::detect();
     let cpu = machine.target_cpu() as usize;
     let plan = match RunRequest::default().make_plan(&user_capabilities(&machine), &machine) {
@@ -68,5 +68,5 @@ fn one_addition_is_one_cycle_and_is_resolved() {
         unresolved.push((adds.neighbours, readings));
     }
     assert!(unresolved.is_empty(), "{unresolved:?}");
-    cyclescope_skipped::report_skipped("too much else runs on this machine");
+    cyclescope_skipped::report_skipped("the background load on this machine is too high");
 }

@@ -110,10 +110,11 @@ pub(super) const FAULTS_BUT_STORES: &[ContaminationFault] = &[
 ];
 
 pub(super) const EXCLUDES_CRITERION: &str =
-    "holds: every interval is within half a step of the TSC; does not: one is surely seen";
-pub(super) const LETS_IN_CRITERION: &str = "holds: it is surely seen";
-pub(super) const TAKES_CRITERION: &str = "holds: more than half a step of the TSC; does not: less";
+    "holds: every interval is within half a step of the TSC; fails: a fault is certainly seen";
+pub(super) const LETS_IN_CRITERION: &str = "holds: it is certainly seen";
+pub(super) const TAKES_CRITERION: &str = "holds: more than half a step of the TSC; fails: less";
 pub(super) const CONSTANT_CRITERION: &str =
-    "constant: the interval is below half a step; else the paper's 100 000 readings decide";
-pub(super) const EVEN_VARIANCE_CRITERION: &str = "constant: less than a quarter of a squared step, beyond chance; readings 4 steps or more above the least around them are \
-     dropped, as interrupts make them; not told where fewer than 6 of 10 remain";
+    "constant: the interval is below half a step; otherwise the paper's 100 000 readings decide";
+pub(super) const EVEN_VARIANCE_CRITERION: &str = "constant: less than a quarter of a squared step, beyond chance; \
+     readings at least 4 steps above the minimum of their block are dropped as interrupts; undecided if fewer than 6 \
+     of 10 remain";

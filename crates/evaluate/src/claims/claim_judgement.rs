@@ -140,14 +140,14 @@ impl<'a> ClaimEvidence<'a> {
         if let Some(found) = methods.find(|found| found.candidate.clock.name == name) {
             return Ok(found);
         }
-        let of = |not: &&RefusedMethod| not.candidate.clock.name == name;
-        let why = self.not_run.iter().find(of).map(|not| not.why.why.as_str());
+        let is_named = |refused: &&RefusedMethod| refused.candidate.clock.name == name;
+        let why = self.not_run.iter().find(is_named).map(|refused| refused.why.why.as_str());
         let ring0 = Clock::find_named(name).is_some_and(Clock::needs_ring0);
         Err(match (why, ring0) {
             (Some(why), true) => format!("{name} was not run: {why}; {}", ring0_option()),
             (Some(why), false) => format!("{name} was not run: {why}"),
             (None, true) => format!("it needs {name}, which runs in ring 0 only; {}", ring0_option()),
-            (None, false) => format!("it needs {name}, which was not among the clocks: --clock {name}"),
+            (None, false) => format!("it needs {name}, which was not selected: --clock {name}"),
         })
     }
 
@@ -164,7 +164,7 @@ impl<'a> ClaimEvidence<'a> {
     /// Step of a method's clock in core cycles.
     pub(super) fn require_step(&self, name: &str) -> Result<f64, String> {
         let trimmed = self.require_samples(name)?.trimmed;
-        trimmed.map(|summary| summary.step_cycles).ok_or_else(|| format!("no ruler beside {name} was sane"))
+        trimmed.map(|summary| summary.step_cycles).ok_or_else(|| format!("no ruler of {name} was valid"))
     }
 
     /// Cost of a CPUID in TSC ticks, if it exits to the hypervisor.

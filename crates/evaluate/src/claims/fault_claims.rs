@@ -76,13 +76,13 @@ impl<'a> FaultEvidence<'a> {
     ) -> Result<FaultEvidence<'a>, String> {
         let own = seen.find_method(method)?;
         let bound = seen.detection_bound(method)?;
-        let alike = |found: &&MethodEvaluation| {
+        let has_same_trials = |found: &&MethodEvaluation| {
             found.candidate.executor == own.candidate.executor
                 && is_measured_alike(found.candidate.clock, own.candidate.clock, fault)
         };
         let witness = |found| FaultWitness::from_method(seen, found, fault, bound);
         let witnesses: Vec<FaultWitness> =
-            seen.methods.iter().filter(alike).filter_map(|found| witness(found).ok()).collect();
+            seen.methods.iter().filter(has_same_trials).filter_map(|found| witness(found).ok()).collect();
         if witnesses.is_empty() {
             return witness(own).map(|own_row| FaultEvidence { own, witnesses: vec![own_row] });
         }
@@ -115,8 +115,8 @@ impl<'a> FaultEvidence<'a> {
         let other = |witness: &&FaultWitness| {
             own.is_none_or(|own| own.excluded != witness.excluded || own.contradicts(witness))
         };
-        let said = |witness: &&FaultWitness| witness.excluded.is_some();
-        let other = self.witnesses.iter().filter(said).find(other);
+        let is_decided = |witness: &&FaultWitness| witness.excluded.is_some();
+        let other = self.witnesses.iter().filter(is_decided).find(other);
         let text = |witness: &FaultWitness| {
             let ClaimFigure { what, quantity } = fault_figure(witness.row.fault, witness.cost);
             match self.is_own(witness) {

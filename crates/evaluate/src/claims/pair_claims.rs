@@ -10,7 +10,7 @@ use cyclescope_core::unit::Unit;
 
 fn require_breakdown<'a>(seen: &ClaimEvidence<'a>, method: &str) -> Result<&'a PairBreakdown, String> {
     let parts = seen.find_method(method)?.parts.as_ref();
-    parts.ok_or_else(|| format!("too much disturbed the pair of {method} while it was taken apart"))
+    parts.ok_or_else(|| format!("too many rounds of the pair of {method} were disturbed"))
 }
 
 /// Judges whether a step adds to the time of a method's pair.
@@ -21,8 +21,12 @@ pub(super) fn judge_step_time(
     step: ClockStep,
     time: bool,
 ) -> ClaimResult {
-    let part =
-        require_breakdown(seen, method)?.find_step(side, step).ok_or_else(|| format!("{method} has no such step"))?;
+    let part = require_breakdown(seen, method)?.find_step(side, step).ok_or_else(|| {
+        format!(
+            "{method} does not contain this \
+             step"
+        )
+    })?;
     let nothing = is_near_zero(&part.cost, seen.detection_bound(method)?);
     let holds = nothing.map(|nothing| nothing != time);
     Ok(ClaimJudgement::from_figures(holds, vec![ClaimFigure::new(part.step, part.cost, Unit::CoreCycles)]))
@@ -35,7 +39,7 @@ pub(super) fn judge_adds_up(seen: &ClaimEvidence, method: &str) -> ClaimResult {
     let figure = |what: &str, cost: Interval| ClaimFigure::new(what, cost, Unit::CoreCycles);
     let mut figures = vec![figure("the pair", parts.whole)];
     figures.extend(between.map(|part| figure(part.step, part.cost)));
-    figures.push(figure("what remains", parts.rest));
+    figures.push(figure("the rest", parts.rest));
     Ok(ClaimJudgement::from_figures(is_near_zero(&parts.rest, seen.detection_bound(method)?), figures))
 }
 

@@ -51,10 +51,8 @@ impl<'a> JudgedReadings<'a> {
         let judged = ClaimJudgement::from_figures(holds.filter(|_| enough), vec![figure, dropped]);
         match enough {
             true => judged,
-            false if self.summary.mostly_shared => judged.with_remark("most ensembles ran beside a busy sibling"),
-            false => {
-                judged.with_remark("so few remain in one ensemble of ten or more that they need not be the method's")
-            }
+            false if self.summary.mostly_shared => judged.with_remark("most ensembles ran with a busy sibling"),
+            false => judged.with_remark("in a tenth of the ensembles, too few remain to represent the method"),
         }
     }
 }
@@ -80,9 +78,10 @@ pub(super) fn judge_noise(seen: &ClaimEvidence, name: &str, noisy: bool) -> Clai
     let holds = is_below(&variance, NOISY_VARIANCE).map(|quiet| quiet != noisy);
     let judged = kept.judge_figure(holds, ClaimFigure::new("variance of one reading", variance, Unit::SquaredSteps));
     Ok(match seen.cpuid_exit_cost() {
-        Some(cost) if method.tested.clock.executes_cpuid() => {
-            judged.with_remark(&format!("CPUID leaves the guest here ({cost:.0} ticks), which takes a part in that"))
-        }
+        Some(cost) if method.tested.clock.executes_cpuid() => judged.with_remark(&format!(
+            "CPUID exits to the hypervisor here ({cost:.0} ticks), which contributes to \
+                 this"
+        )),
         _ => judged,
     })
 }
@@ -109,7 +108,8 @@ pub(super) fn judge_constant_minimum(seen: &ClaimEvidence, name: &str, constant:
     // With fewer readings, minima may differ by chance, but they do not agree by chance.
     if samples < SamplingSize::PAPER.samples && alike != Some(true) {
         let remark = format!(
-            "{samples} readings in an ensemble, where the paper has {}: so few differ by chance; --budget SECONDS takes more",
+            "{samples} readings per ensemble instead of the paper's {}: fewer may differ by chance; --budget SECONDS \
+             takes more",
             SamplingSize::PAPER.samples
         );
         return Ok(ClaimJudgement { holds: None, ..judged.with_remark(&remark) });
@@ -123,12 +123,12 @@ pub(super) fn judge_monotone(seen: &ClaimEvidence, name: &str) -> ClaimResult {
     let found = seen.find_method(name)?;
     let stairs = found.resolution.staircase(StaircaseBody::Iterations).ok_or("no staircase was measured")?;
     let (falls, lengths) = (stairs.totals.spurious_minima, stairs.points.len());
-    let what = format!("minima that fall, of {lengths} lengths of {} readings", stairs.readings);
+    let what = format!("falling minima, of {lengths} lengths of {} readings", stairs.readings);
     let judged =
         ClaimJudgement::from_figures(Some(falls == 0), vec![ClaimFigure::new_exact(what, falls as f64, Unit::Count)]);
     let paper = SamplingSize::PAPER.samples;
     if stairs.readings < paper as usize {
-        let remark = format!("the paper has {paper} of each: --resolution-samples {paper}");
+        let remark = format!("the paper has {paper} readings of each: --resolution-samples {paper}");
         return Ok(ClaimJudgement { holds: None, ..judged.with_remark(&remark) });
     }
     Ok(judged)
@@ -144,11 +144,11 @@ pub(super) fn judge_resolution(seen: &ClaimEvidence, name: &str, most: f64) -> C
         (slope.low > 0.0).then_some(slope)
     });
     let slope = slopes.min_by(|one, other| one.half_width().total_cmp(&other.half_width()));
-    let slope = slope.ok_or("no method told what an iteration takes")?;
+    let slope = slope.ok_or("no method measured the cost of an iteration")?;
     let iterations = Interval { value: step / slope.value, low: step / slope.high, high: step / slope.low };
     let figures = vec![
         ClaimFigure::new("an iteration", slope, Unit::CoreCycles),
-        ClaimFigure::new("iterations a step", iterations, Unit::Count),
+        ClaimFigure::new("iterations per step", iterations, Unit::Count),
     ];
     Ok(ClaimJudgement::from_figures(is_below(&iterations, most), figures))
 }
@@ -162,9 +162,9 @@ pub(super) fn judge_finer_by_many(seen: &ClaimEvidence) -> ClaimResult {
         Some((found.candidate.clock.name, step, *best))
     });
     let best = best.min_by(|(.., one), (.., other)| one.interleaved.total_cmp(&other.interleaved));
-    let (name, step, rung) = best.ok_or("no method had readings enough")?;
+    let (name, step, rung) = best.ok_or("no method had enough readings")?;
     let one = ClaimFigure::new_exact("a step", step, Unit::CoreCycles);
-    let what = format!("least difference told at 95 % by {} readings with {name}", rung.readings);
+    let what = format!("smallest difference resolved at 95 % by {} readings with {name}", rung.readings);
     let many = ClaimFigure::new_exact(what, rung.interleaved, Unit::CoreCycles);
     // A step of one or two core cycles leaves nothing to resolve.
     let holds = (step > 2.0).then_some(rung.interleaved < step / 2.0);

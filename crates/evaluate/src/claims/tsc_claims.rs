@@ -47,8 +47,8 @@ pub(super) fn judge_lfence(seen: &ClaimEvidence) -> ClaimResult {
     let lfence = require_tsc_study(seen)?.traps.lfence;
     let figures = vec![
         ClaimFigure::new_exact("a chain of multiplications", lfence.chain, Unit::TscTicks),
-        ClaimFigure::new_exact("in front of LFENCE, RDTSC", lfence.fenced, Unit::TscTicks),
-        ClaimFigure::new_exact("in front of RDTSC", lfence.bare, Unit::TscTicks),
+        ClaimFigure::new_exact("before LFENCE, RDTSC", lfence.fenced, Unit::TscTicks),
+        ClaimFigure::new_exact("before RDTSC", lfence.bare, Unit::TscTicks),
     ];
     Ok(ClaimJudgement::from_figures(Some(lfence.waits), figures))
 }
@@ -63,8 +63,8 @@ pub(super) fn judge_asynchrony(seen: &ClaimEvidence) -> ClaimResult {
     let [low, value, high] = series.raw_per_cycle;
     let ratio = Interval { value, low, high };
     let figures = vec![
-        ClaimFigure::new("TSC ticks in a core cycle, least to most", ratio, Unit::Ratio),
-        ClaimFigure::new_exact("the least change that its looks tell", series.least_change, Unit::Share),
+        ClaimFigure::new("TSC ticks per core cycle, minimum to maximum", ratio, Unit::Ratio),
+        ClaimFigure::new_exact("smallest detectable change", series.least_change, Unit::Share),
     ];
     // The extremes move apart with the number of measurements. A change must exceed the noise of
     // the series.

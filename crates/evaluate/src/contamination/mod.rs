@@ -274,16 +274,10 @@ fn run_fault_trials(
     let promises = &tested.clock.promises;
     let outcome = means.run_trial(&ContaminationTrial::new(tested.clock, fault, neighbour), time)?;
     let Some(TrialOutcome { costs, conditions }) = outcome else {
-        return Ok(new_unmeasured(
-            fault,
-            promises,
-            neighbour,
-            PromiseVerdict::Unclear,
-            "something disturbed every attempt",
-        ));
+        return Ok(new_unmeasured(fault, promises, neighbour, PromiseVerdict::Unclear, "every attempt was disturbed"));
     };
     if neighbour.least > 0.0 && conditions.size < neighbour.least {
-        let why = "LFENCE does not hold code back here, so there is nothing to compare with";
+        let why = "LFENCE does not wait for earlier code here, so there is no reference to compare with";
         return Ok(new_unmeasured(fault, promises, neighbour, PromiseVerdict::Unclear, why));
     }
     let (promised, cost) = (fault.is_excluded_by(promises), costs[0]);

@@ -90,13 +90,13 @@ const LEADING_CODE: [NeighbourCode; 2] = [
 /// Uses another register than the leading chain.
 const EARLY_BODY: [NeighbourCode; 2] = [
     NeighbourCode {
-        words: "a chain of square roots behind an unfinished one",
+        words: "a chain of square roots after an unfinished one",
         code: CodePiece { text: "sqrtsd xmm1, xmm1", times: 10 },
         body: CodePiece::NONE,
         least: 10.0 * SQUARE_ROOT_CYCLES,
     },
     NeighbourCode {
-        words: "a chain of multiplications behind an unfinished one of square roots",
+        words: "a chain of multiplications after an unfinished one of square roots",
         code: CodePiece { text: MULTIPLICATION_CODE, times: 40 },
         body: CodePiece::NONE,
         least: 40.0 * MULTIPLICATION_CYCLES,
@@ -151,7 +151,7 @@ const STORE_LINE: [NeighbourCode; 2] = [
 pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     // The divider, which accepts an operation every few cycles.
     NeighbourCode {
-        words: "independent square roots after the end, behind a chain of them",
+        words: "independent square roots after the end, with a chain of them before it",
         code: CodePiece {
             text: "sqrtsd xmm1, xmm15; sqrtsd xmm2, xmm15; sqrtsd xmm3, xmm15; sqrtsd xmm4, xmm15; \
                    sqrtsd xmm5, xmm15; sqrtsd xmm6, xmm15; sqrtsd xmm7, xmm15; sqrtsd xmm8, xmm15",
@@ -162,7 +162,7 @@ pub(super) const FOLLOWING: [NeighbourCode; 6] = [
     },
     // The multiplier.
     NeighbourCode {
-        words: "independent multiplications after the end, behind a chain of them",
+        words: "independent multiplications after the end, with a chain of them before it",
         code: CodePiece { text: "imul r9, r9; imul r10, r10; imul r11, r11; imul rbx, rbx; imul r12, r12", times: 16 },
         body: CodePiece { text: "imul r8, r8", times: 40 },
         least: 0.0,

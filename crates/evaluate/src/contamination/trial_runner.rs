@@ -95,11 +95,11 @@ impl<'a> TrialRunner<'a> {
         let KeptReplicates { used, shared, .. } = select_unshared(readings.to_vec(), self.quiet);
         let weigh = |contrast: &Contrast| estimate_contrast(&used, self.imul_latency, contrast, CONFIDENCE);
         let costs: Option<Vec<Interval>> = trial.costs.iter().map(weigh).collect();
-        let known = |contrast: &Option<Contrast>| match contrast {
+        let estimate_or_zero = |contrast: &Option<Contrast>| match contrast {
             Some(contrast) => weigh(contrast),
             None => Some(Interval::with_margin(0.0, 0.0)),
         };
-        let (size, overlap) = (known(&trial.size)?.value, known(&trial.overlap)?.high.max(0.0));
+        let (size, overlap) = (estimate_or_zero(&trial.size)?.value, estimate_or_zero(&trial.overlap)?.high.max(0.0));
         Some(TrialOutcome { costs: costs?, conditions: TrialConditions { size, overlap, alone: !shared } })
     }
 }

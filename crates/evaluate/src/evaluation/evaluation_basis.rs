@@ -120,7 +120,7 @@ impl EvaluationBasis {
             }
         };
         let default = default.ok();
-        let ruled = |of: &MethodCandidate| RulerChoice::for_clock(of.clock, default, known);
+        let ruled = |candidate: &MethodCandidate| RulerChoice::for_clock(candidate.clock, default, known);
         let can_stand_in = || capabilities.require_clock(&STAND_IN, machine).is_ok();
         let stand_in = default.filter(|_| plan.needs_stand_in() && can_stand_in());
         EvaluationBasis {

@@ -24,7 +24,7 @@ pub(crate) struct ExecutorHost {
 pub(crate) fn open_offered(name: &'static str, machine: &Machine, options: &OpenOptions) -> OpenResult {
     let offer = ExecutorOffer::find_by_name(name).ok_or_else(|| Unavailable {
         what: format!("executor {name}"),
-        why: "there is none of this name".to_string(),
+        why: "no executor has this name".to_string(),
         remedy: String::new(),
     })?;
     (offer.open)(machine, options)
@@ -96,9 +96,9 @@ impl<'a> ExecutorSet<'a> {
     }
 
     fn open_or_reuse(&mut self, asked: ExecutorRequest) -> Result<&mut dyn Executor, Error> {
-        let known = self.opened.iter().position(|(opened, _)| *opened == asked);
-        let index = known.unwrap_or(self.opened.len());
-        if known.is_none() {
+        let position = self.opened.iter().position(|(opened, _)| *opened == asked);
+        let index = position.unwrap_or(self.opened.len());
+        if position.is_none() {
             let executor = self.answers.open_executor(|| Ok(self.require_host()?.open_executor(asked)?))?;
             self.opened.push((asked, executor));
         }
@@ -107,7 +107,7 @@ impl<'a> ExecutorSet<'a> {
 
     /// The source of live answers, or an error in a replay.
     pub(super) fn require_host(&self) -> Result<&'a ExecutorHost, Error> {
-        let how = "a study of evidence has no machine to ask".to_string();
+        let how = "a replay has no machine to ask".to_string();
         self.host.ok_or_else(|| RunError::Replay { how }.into())
     }
 

@@ -153,7 +153,7 @@ impl<'a> EvaluationRun<'a> {
     }
 
     fn measure_basis(&mut self) -> Result<EvaluationBasis, StopReason> {
-        self.report_progress("looking at the machine")?;
+        self.report_progress("examining the machine")?;
         let plan = self.asked.plan;
         let seeds = ExperimentSeeds { examination: self.random.next_bits(), watch: self.random.next_bits() };
         let found = self.answers.ask_machine(|| {
@@ -161,7 +161,7 @@ impl<'a> EvaluationRun<'a> {
             Ok::<_, Error>(EvaluationBasis::measure(host, self.executors.default_executor(), plan, seeds))
         })?;
         if !found.is_sound(plan) {
-            return Err(self.answers.damage_error("what was found about the machine is out of its range").into());
+            return Err(self.answers.damage_error("a machine parameter is out of range").into());
         }
         self.write_record("machine", self.asked.machine)?;
         self.write_record("evaluate.tsc", &TimingFactsRecord::new(&found.facts))?;
@@ -193,7 +193,7 @@ impl<'a> EvaluationRun<'a> {
     }
 
     fn measure_contamination(&mut self, tested: &TestedClock<'static>) -> Result<Vec<Contamination>, StopReason> {
-        self.report_progress(&format!("provoking neighbours: {}", tested.candidate()))?;
+        self.report_progress(&format!("measuring contamination: {}", tested.candidate()))?;
         let executor = self.executors.for_clock(tested)?;
         let time = self.asked.plan.times.contamination;
         Ok(measure_contamination(executor, tested, time, &mut self.random)?)
@@ -213,16 +213,16 @@ impl<'a> EvaluationRun<'a> {
     ) -> Result<Vec<Contamination>, StopReason> {
         let time = self.asked.plan.times.contamination;
         let bound = claims::clock_detection_bound(tested.step, facts);
-        let again = |course: &mut Self, mut row: Contamination| {
+        let remeasure = |course: &mut Self, mut row: Contamination| {
             let mut retries = REMEASURE_POLICY.start_retries();
             while claims::leaves_claim_open(tested.clock.name, &row, bound) && retries.use_retry() {
-                course.report_progress(&format!("provoking neighbours again: {}", tested.candidate()))?;
+                course.report_progress(&format!("measuring contamination again: {}", tested.candidate()))?;
                 let (executor, random) = (course.executors.for_clock(tested)?, &mut course.random);
                 row = contamination::measure_fault(executor, tested, row.fault, time, random)?;
             }
             Ok(row)
         };
-        rows.into_iter().map(|row| again(self, row)).collect()
+        rows.into_iter().map(|row| remeasure(self, row)).collect()
     }
 
     fn write_contamination(&mut self, candidate: MethodCandidate, rows: &[Contamination]) -> Result<(), StopReason> {
@@ -234,7 +234,7 @@ impl<'a> EvaluationRun<'a> {
     /// reports progress.
     fn measure_resolution(&mut self, tested: &TestedClock<'static>) -> Result<Resolution, StopReason> {
         let plan = self.asked.plan;
-        let message = format!("climbing the staircase: {}", tested.candidate());
+        let message = format!("measuring the staircase: {}", tested.candidate());
         self.report_progress(&message)?;
         let (pace, follow) = (self.pace, &mut *self.follow);
         let effort = ResolutionEffort { time: plan.times.resolution, readings: plan.resolution_samples };
@@ -250,7 +250,7 @@ impl<'a> EvaluationRun<'a> {
     /// Measures the cost of each step of a method's pair.
     fn measure_breakdown(&mut self, tested: &TestedClock<'static>) -> Result<Option<PairBreakdown>, StopReason> {
         let candidate = tested.candidate();
-        self.report_progress(&format!("taking the pair apart: {candidate}"))?;
+        self.report_progress(&format!("measuring the steps of the pair: {candidate}"))?;
         let parts = break_down_pair(self.executors.for_clock(tested)?, tested, &mut self.random)?;
         self.write_record("evaluate.parts", &PairBreakdownRecord::new(candidate, parts.as_ref()))?;
         Ok(parts)
@@ -314,19 +314,19 @@ impl<'a> EvaluationRun<'a> {
             waiting.push(WaitingMethod::new(tested.clock, cost, complete.facts.tsc_hertz()));
         }
         let budget = plan.budget.as_secs_f64();
-        let wanted: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
-        self.pace.expected = (self.pace.elapsed_seconds(self.executors.default_executor().now()) + wanted).min(budget);
+        let needed: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
+        self.pace.expected = (self.pace.elapsed_seconds(self.executors.default_executor().now()) + needed).min(budget);
         let mut quiet = Vec::new();
         for (at, (tested, examined)) in tested_clocks.iter().zip(examined).enumerate() {
             let from = self.executors.for_clock(tested)?.now();
             let left = (budget - self.pace.elapsed_seconds(from)).max(0.0);
             let (size, seconds) = share_budget(&waiting[at..], left, plan);
             // The core's width is the same for all methods with the same ruler, step and executor.
-            let alike = |(other, _): &&(&TestedClock, UnsharedWidth)| {
+            let has_same_width = |(other, _): &&(&TestedClock, UnsharedWidth)| {
                 let same = other.ruler.name == tested.ruler.name && other.step == tested.step;
                 same && other.executor == tested.executor
             };
-            let earlier = quiet.iter().filter(alike).map(|(_, quiet)| *quiet);
+            let earlier = quiet.iter().filter(has_same_width).map(|(_, quiet)| *quiet);
             let earlier = earlier.fold(UnsharedWidth::default(), UnsharedWidth::or_earlier);
             let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
             let span = SamplingSpan { from, until: from.saturating_add(time) };

@@ -74,8 +74,8 @@ pub(super) fn compare_adjacent_lengths(
     slope: f64,
 ) -> Option<AdjacentLengths> {
     let difference = |index: usize| {
-        let of = |pass: &Vec<Option<f64>>| Some(pass[index + 1]? - pass[index]?);
-        let values: Vec<f64> = passes.iter().filter_map(of).collect();
+        let pass_difference = |pass: &Vec<Option<f64>>| Some(pass[index + 1]? - pass[index]?);
+        let values: Vec<f64> = passes.iter().filter_map(pass_difference).collect();
         LengthDifference::new(f64::from(lengths[index + 1] - lengths[index]), &values)
     };
     let differences: Vec<LengthDifference> = (0..lengths.len().saturating_sub(1)).filter_map(difference).collect();
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_larger_than_their_spread_are_told_apart() {
+    fn differences_larger_than_their_spread_are_distinguished() {
         let lengths: Vec<u32> = (0..100).collect();
         let stairs = |size: f64, noise: f64| {
             // Two passes that differ by a constant and by ± noise.
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_of_many_instructions_tells_of_one_by_its_error() {
+    fn a_difference_of_many_instructions_is_judged_for_one() {
         let lengths = [0, 10, 20, 30];
         let pass = |noise: f64| vec![Some(0.0), Some(10.0 + noise), Some(20.0), Some(30.0 + noise)];
         let sharp = compare_adjacent_lengths(&lengths, &[pass(0.1), pass(-0.1)], 1.0).unwrap();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_once_has_no_error() {
+    fn a_single_pass_has_no_error() {
         assert_eq!(compare_adjacent_lengths(&[0, 1], &[vec![Some(1.0), Some(2.0)]], 1.0), None);
         let holed = [vec![Some(1.0), None, Some(3.0)], vec![Some(1.0), Some(2.0), Some(3.0)]];
         assert_eq!(compare_adjacent_lengths(&[0, 1, 2], &holed, 1.0), None);

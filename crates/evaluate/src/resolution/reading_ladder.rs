@@ -205,9 +205,9 @@ fn undisturbed_turns(
 
 fn build_ladder(adds: [u32; 2], turns: &[PairTurn]) -> ReadingLadder {
     let rungs: Vec<LadderRung> = ladder_sizes(turns.len()).map(|readings| build_rung(turns, readings)).collect();
-    let floor = |of: fn(&LadderRung) -> f64| {
-        let first = rungs.first().map_or(0.0, of);
-        let above = |rung: &&LadderRung| of(rung) > FLOOR_FACTOR * first / (rung.readings as f64).sqrt();
+    let floor = |figure: fn(&LadderRung) -> f64| {
+        let first = rungs.first().map_or(0.0, figure);
+        let above = |rung: &&LadderRung| figure(rung) > FLOOR_FACTOR * first / (rung.readings as f64).sqrt();
         rungs.iter().find(above).map(|rung| rung.readings)
     };
     // The largest groups are the most independent.
@@ -244,8 +244,9 @@ fn group_cycles(group: &[PairTurn]) -> [f64; 2] {
 fn build_rung(turns: &[PairTurn], readings: usize) -> LadderRung {
     let groups: Vec<&[PairTurn]> = turns.chunks_exact(readings).collect();
     let z = normal_quantile(0.5 + CONFIDENCE / 2.0);
-    let variance =
-        |of: &dyn Fn(&[PairTurn]) -> f64| sample_variance(&groups.iter().map(|group| of(group)).collect::<Vec<_>>());
+    let variance = |figure: &dyn Fn(&[PairTurn]) -> f64| {
+        sample_variance(&groups.iter().map(|group| figure(group)).collect::<Vec<_>>())
+    };
     let rate = mean(&turns.iter().map(|turn| turn.rate).collect::<Vec<_>>());
     let raw = |group: &[PairTurn], which: usize| {
         group.iter().map(|turn| turn.raw[which]).sum::<f64>() / group.len() as f64 / rate
@@ -254,8 +255,9 @@ fn build_rung(turns: &[PairTurn], readings: usize) -> LadderRung {
         let [one, other] = group_cycles(group);
         other - one
     };
-    let sum =
-        |of: &dyn Fn(&[PairTurn], usize) -> f64| variance(&|group| of(group, 0)) + variance(&|group| of(group, 1));
+    let sum = |figure: &dyn Fn(&[PairTurn], usize) -> f64| {
+        variance(&|group| figure(group, 0)) + variance(&|group| figure(group, 1))
+    };
     let right = |group: &&[PairTurn]| match difference(group).total_cmp(&0.0) {
         std::cmp::Ordering::Greater => 1.0,
         std::cmp::Ordering::Equal => 0.5,

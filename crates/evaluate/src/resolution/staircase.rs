@@ -270,8 +270,8 @@ fn fit_line(lengths: &[u32], means: &[Option<f64>]) -> Option<[f64; 2]> {
         .filter(|(length, _)| **length >= half)
         .filter_map(|(length, mean)| Some((f64::from(*length), (*mean)?)))
         .collect();
-    let middle = |of: fn(&(f64, f64)) -> f64| mean(&points.iter().map(of).collect::<Vec<_>>());
-    let (x, y) = (middle(|point| point.0), middle(|point| point.1));
+    let mean_of = |coordinate: fn(&(f64, f64)) -> f64| mean(&points.iter().map(coordinate).collect::<Vec<_>>());
+    let (x, y) = (mean_of(|point| point.0), mean_of(|point| point.1));
     let squares: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
     let products: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
     let slope = products / squares;

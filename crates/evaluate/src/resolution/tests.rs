@@ -71,7 +71,7 @@ fn lengths_are_spread_evenly() {
 }
 
 #[test]
-fn an_iteration_takes_what_is_planted() {
+fn an_iteration_takes_its_simulated_cycles() {
     let scenario = Scenario { cost: 2.35, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Iterations, &coarse(), 1);
     let slope = found.slope.unwrap();
@@ -80,7 +80,7 @@ fn an_iteration_takes_what_is_planted() {
 }
 
 #[test]
-fn one_add_is_resolved_from_enough_readings() {
+fn enough_readings_resolve_one_add() {
     // The required number of readings grows with the square of the step.
     for (step, rounds, enough) in [(1, 6, true), (2, 6, true), (26, 600, true), (38, 1500, true), (38, 6, false)] {
         let scenario = Scenario { step, ..Scenario::default() };
@@ -98,7 +98,7 @@ fn one_add_is_resolved_from_enough_readings() {
 }
 
 #[test]
-fn code_that_hides_is_told_and_bends_no_slope() {
+fn hidden_code_is_reported_and_leaves_the_slope_unchanged() {
     let scenario = Scenario { slack: 40.0, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 3);
     assert!((found.hidden.unwrap() - 40.0).abs() < 1.0, "{:?}", found.hidden);
@@ -110,7 +110,7 @@ fn code_that_hides_is_told_and_bends_no_slope() {
 }
 
 #[test]
-fn interrupts_are_in_the_papers_figures_and_not_in_ours() {
+fn interrupts_affect_only_the_papers_figures() {
     let interrupts = SimulatedGaps { rate: 2e-6, ticks: 8000.0 };
     let scenario = Scenario { step: 2, interrupts, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 4);
@@ -120,7 +120,7 @@ fn interrupts_are_in_the_papers_figures_and_not_in_ours() {
 }
 
 #[test]
-fn a_changing_frequency_makes_spurious_minima_in_ticks_alone() {
+fn a_changing_frequency_makes_spurious_minima_only_in_ticks() {
     let frequency = SimulatedFrequency { jump_rate: 1e-6, ..SimulatedFrequency::default() };
     let scenario = Scenario { step: 2, frequency, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 5);
@@ -136,7 +136,7 @@ fn a_changing_frequency_makes_spurious_minima_in_ticks_alone() {
 }
 
 #[test]
-fn layouts_beside_a_busy_sibling_are_left_out() {
+fn layouts_with_a_busy_sibling_are_excluded() {
     let sibling = Some(SimulatedSibling { busy: 2e6, idle: 4e6, snippet: 0.3 });
     let scenario = Scenario { step: 2, sibling, ..Scenario::default() };
     let found = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 6);
@@ -149,7 +149,7 @@ fn layouts_beside_a_busy_sibling_are_left_out() {
 }
 
 #[test]
-fn many_readings_see_through_the_step() {
+fn many_readings_resolve_less_than_the_step() {
     for step in [2, 26, 38] {
         let scenario = Scenario { step, ..Scenario::default() };
         let [short, long] = <[ReadingLadder; 2]>::try_from(samples_of(&scenario, 4000, 5)).unwrap();
@@ -176,7 +176,7 @@ fn many_readings_see_through_the_step() {
 }
 
 #[test]
-fn differences_are_in_their_intervals_as_often_as_they_should() {
+fn intervals_contain_the_difference_at_their_confidence() {
     // Each seed gives two intervals.
     let seeds = trials_needed(CONFIDENCE).div_ceil(2) as u64;
     for step in [2, 38] {
@@ -189,7 +189,7 @@ fn differences_are_in_their_intervals_as_often_as_they_should() {
 }
 
 #[test]
-fn a_changing_frequency_is_a_floor_without_a_ruler() {
+fn without_a_ruler_a_changing_frequency_sets_a_floor() {
     let frequency = SimulatedFrequency { jump_rate: 3e-7, ..SimulatedFrequency::default() };
     let scenario = Scenario { step: 2, frequency, ..Scenario::default() };
     let long = &samples_of(&scenario, 2000, 5)[1];
@@ -200,7 +200,7 @@ fn a_changing_frequency_is_a_floor_without_a_ruler() {
 }
 
 #[test]
-fn a_result_is_json_without_nulls_for_numbers() {
+fn a_result_has_no_null_numbers_in_json() {
     let scenario = Scenario::default();
     let time = Duration::from_millis(30);
     let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
@@ -222,7 +222,7 @@ fn ensemble(readings: &[u64]) -> Option<LengthEnsemble> {
 }
 
 #[test]
-fn readings_in_blocks_are_those_of_all_passes() {
+fn blocks_of_passes_give_the_same_figures() {
     let scenario = Scenario { step: 26, ..Scenario::default() };
     let whole = staircase_of(&scenario, StaircaseBody::Adds, &coarse(), 9);
     let blocks = staircase_of(&scenario, StaircaseBody::Adds, &StaircasePlan { block: 2, ..coarse() }, 9);
@@ -235,13 +235,13 @@ fn readings_in_blocks_are_those_of_all_passes() {
 }
 
 #[test]
-fn a_number_of_readings_is_taken_whatever_the_time() {
+fn a_requested_number_of_readings_ignores_the_time() {
     let scenario = Scenario::default();
     let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
     let effort = super::ResolutionEffort { time: Duration::from_millis(1), readings: Some(100) };
-    let mut told = Vec::new();
+    let mut remaining = Vec::new();
     let mut tell = |climbed: &StaircaseProgress| {
-        told.push(climbed.left);
+        remaining.push(climbed.left);
         Ok(())
     };
     let found = measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut tell).unwrap();
@@ -249,12 +249,12 @@ fn a_number_of_readings_is_taken_whatever_the_time() {
         assert!((100..200).contains(&stairs.readings) && stairs.points.len() == 1000, "{}", stairs.readings);
         assert!(stairs.points.iter().all(|point| point.raw.readings == stairs.readings));
     }
-    assert_eq!(told.len(), 2 * found.staircases[0].passes);
-    assert_eq!(told.last(), Some(&Duration::ZERO));
+    assert_eq!(remaining.len(), 2 * found.staircases[0].passes);
+    assert_eq!(remaining.last(), Some(&Duration::ZERO));
 }
 
 #[test]
-fn the_papers_integers_come_out() {
+fn floored_figures_match_hand_computed_values() {
     // Computed by hand: 2, 4, 4, 4, 5, 5, 7, 9 has mean 5 and squared distances 32.
     let found = ensemble(&[2, 4, 4, 4, 5, 5, 7, 9]).unwrap();
     assert_eq!((found.minimum, found.maximum_deviation), (2, 7));
@@ -267,7 +267,7 @@ fn the_papers_integers_come_out() {
 }
 
 #[test]
-fn totals_are_those_of_the_paper() {
+fn totals_match_hand_computed_values() {
     let point = |length: u32, minimum: u64, variance_floored: u64, maximum_deviation: u64| StaircasePoint {
         length,
         raw: LengthEnsemble { readings: 9, minimum, maximum_deviation, variance_floored, variance: 0.0 },

@@ -41,10 +41,10 @@ struct Named {
 impl Named {
     fn new(executor: &'static str) -> Named {
         let overhead = OVERHEADS[usize::from(executor == KERNEL)];
-        Named::of(executor, Scenario { overhead, ..Scenario::default() })
+        Named::with_scenario(executor, Scenario { overhead, ..Scenario::default() })
     }
 
-    fn of(executor: &'static str, scenario: Scenario) -> Named {
+    fn with_scenario(executor: &'static str, scenario: Scenario) -> Named {
         let simulated = SimulatedExecutor::new(scenario, 3);
         let capabilities = Capabilities { executor, ..simulated.capabilities().clone() };
         Named { capabilities, machine: simulated.machine().clone(), simulated }
@@ -56,7 +56,7 @@ impl Named {
 
     /// The user executor on the scenario of this thread.
     fn open_habit(_: &'static str, _: &Machine, _: &OpenOptions) -> OpenResult {
-        Ok(Box::new(Named::of(USER, HABIT.with_borrow(Scenario::clone))))
+        Ok(Box::new(Named::with_scenario(USER, HABIT.with_borrow(Scenario::clone))))
     }
 
     /// The same with timing marked as emulated by QEMU.
@@ -119,12 +119,12 @@ fn study(plan: EvaluatePlan) -> EvaluateStudy {
 
 fn measured(study: &mut EvaluateStudy) -> Vec<ResultRecord> {
     let mut records = Vec::new();
-    study.measure(&MachineAnswers::live(), &mut records).expect("no fault is planted");
+    study.measure(&MachineAnswers::live(), &mut records).expect("no fault is simulated");
     records
 }
 
 /// The executor and the method of a record.
-fn told(record: &ResultRecord) -> (String, String) {
+fn executor_and_method(record: &ResultRecord) -> (String, String) {
     let line: Value = serde_json::from_str(&record.line).unwrap();
     let text = |field: &str| line[field].as_str().unwrap_or_default().to_string();
     (text("executor"), text("clock"))
@@ -132,8 +132,8 @@ fn told(record: &ResultRecord) -> (String, String) {
 
 #[test]
 fn a_method_of_two_executors_is_measured_with_both() {
-    let of = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), (CR0, KERNEL)];
-    let mut study = study(plan(&of.map(|(name, executor)| candidate(name, executor))));
+    let methods = [("rdtscp-lfence", USER), ("rdtscp-lfence", KERNEL), (CR0, KERNEL)];
+    let mut study = study(plan(&methods.map(|(name, executor)| candidate(name, executor))));
     let records = measured(&mut study);
     let kinds: Vec<&str> = records.iter().map(|record| record.kind).collect();
     assert_eq!(kinds[..2], ["machine", "evaluate.tsc"]);
@@ -141,7 +141,7 @@ fn a_method_of_two_executors_is_measured_with_both() {
     for (kind, times) in
         [("evaluate.contamination", 5), ("evaluate.resolution", 1), ("evaluate.ensemble", 6), ("evaluate", 1)]
     {
-        let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(told).collect();
+        let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(executor_and_method).collect();
         let expected = of.map(|(name, executor)| (executor.to_string(), name.to_string()));
         assert_eq!(found.len(), 3 * times, "{kind}");
         assert!(found.chunks(times).zip(expected).all(|(found, one)| found.iter().all(|it| *it == one)));
@@ -155,20 +155,20 @@ fn a_method_of_two_executors_is_measured_with_both() {
 /// Step and overhead equal the simulated ones, an addition takes a cycle, and no promise counts as
 /// broken.
 #[test]
-fn an_evaluation_finds_every_habit() {
+fn an_evaluation_finds_every_simulated_parameter() {
     for (name, habit) in Scenario::machine_variants() {
         HABIT.set(habit.clone());
         let mut study = study(plan(&[candidate("lfence-rdtsc-lfence", USER)]));
         let host = study.host.as_mut().unwrap();
-        (host.machine, host.open) = (Named::of(USER, habit.clone()).machine, Named::open_habit);
+        (host.machine, host.open) = (Named::with_scenario(USER, habit.clone()).machine, Named::open_habit);
         measured(&mut study);
         let found = &study.found.as_ref().unwrap().methods[0];
         let method = found.method.as_ref().unwrap();
         assert_eq!(method.tested.step, habit.step as f64, "{name}");
         let overhead = method.trimmed.unwrap().overhead;
         // The entry and exit of an empty body are part of an empty pair.
-        let planted = habit.overhead + habit.boundary;
-        assert!((overhead - planted).abs() < 1.5, "{name}: {overhead} for {planted}");
+        let simulated = habit.overhead + habit.boundary;
+        assert!((overhead - simulated).abs() < 1.5, "{name}: {overhead} for {simulated}");
         let broken = found.contamination.iter().filter(|row| row.verdict == PromiseVerdict::Broken);
         assert_eq!(broken.count(), 0, "{name}: {:#?}", found.contamination);
         let adds = found.resolution.staircase(StaircaseBody::Adds).unwrap();
@@ -181,7 +181,7 @@ fn nothing_behind(claims: &[DocumentClaim]) -> &DocumentClaim {
 }
 
 #[test]
-fn a_claim_goes_by_what_any_executor_measured() {
+fn a_claim_uses_the_results_of_any_executor() {
     let cr0 = candidate(CR0, KERNEL);
     let machine = Named::new(USER).machine;
     let (_, not_run) = plan::split_candidates([cr0.clock], &machine, &[user::user_capabilities(&machine)]);
@@ -199,7 +199,7 @@ fn a_claim_goes_by_what_any_executor_measured() {
 }
 
 #[test]
-fn methods_are_planned_where_they_run() {
+fn methods_are_planned_on_executors_that_run_them() {
     let machine = Machine::detect();
     let clocks = || ["clock-gettime", CR0].map(|name| Clock::find_named(name).unwrap());
     let named =
@@ -214,7 +214,7 @@ fn methods_are_planned_where_they_run() {
 }
 
 #[test]
-fn an_emulated_machine_has_no_core_cycles() {
+fn an_emulated_machine_has_no_figures_in_core_cycles() {
     let (signature, name) = ("TCGTCGTCGTCG".to_string(), "QEMU".to_string());
     let hypervisor = Some(Hypervisor { signature, name });
     let mut study = study(plan(&[candidate("rdtscp-lfence", USER)]));
@@ -255,7 +255,7 @@ fn refused(contamination: &[Contamination], resolution: &Resolution) {
 }
 
 #[test]
-fn whoever_follows_may_end_it() {
+fn a_follower_can_stop_the_evaluation() {
     struct Few(usize);
     impl StudyFollower for Few {
         fn accept_record(&mut self, _: ResultRecord) -> ControlFlow<()> {
@@ -295,8 +295,8 @@ fn origin(study: &EvaluateStudy) -> EvidenceOrigin {
 
 /// Measures and records evidence.
 fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
-    let of = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
-    let candidates = of.map(|(name, executor)| candidate(name, executor));
+    let methods = [("rdtscp-lfence", USER), ("rdpmc", USER), (CR0, KERNEL)];
+    let candidates = methods.map(|(name, executor)| candidate(name, executor));
     let machine = Named::new(USER).machine;
     let cr0 = [Clock::find_named(CR0).unwrap()];
     let (_, not_run) = plan::split_candidates(cr0, &machine, &[user::user_capabilities(&machine)]);
@@ -304,7 +304,7 @@ fn recorded(directory: &Path) -> (Vec<ResultRecord>, EvidenceContainer) {
     let evidence = Rc::new(EvidenceRecorder::create(directory, origin(&study)).unwrap());
     evidence.write_with(|writer| writer.set_facts(&study.plan()?)).unwrap();
     let mut records = Vec::new();
-    study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records).expect("no fault is planted");
+    study.measure(&MachineAnswers::recording_to(evidence.clone()), &mut records).expect("no fault is simulated");
     evidence.finish().unwrap();
     (records, EvidenceContainer::open(directory).unwrap())
 }
@@ -319,31 +319,31 @@ fn replayed(study: &mut EvaluateStudy, container: &EvidenceContainer) -> Result<
 }
 
 #[test]
-fn evidence_gives_the_same_course_again() {
+fn evidence_replays_to_the_same_records() {
     let directory = Directory::new("same");
     let (records, container) = recorded(&directory.0);
-    let mut again = EvaluateStudy::restore(&container).unwrap();
-    let lines = replayed(&mut again, &container).expect("the same course");
+    let mut replay = EvaluateStudy::restore(&container).unwrap();
+    let lines = replayed(&mut replay, &container).expect("the same results");
     for (one, other) in records.iter().zip(&lines) {
         assert_eq!(one, other);
     }
     assert_eq!(records.len(), lines.len());
-    assert_eq!(again.found.as_ref().unwrap().methods.len(), 3);
-    assert_eq!(again.plan().unwrap(), container.manifest.facts);
+    assert_eq!(replay.found.as_ref().unwrap().methods.len(), 3);
+    assert_eq!(replay.plan().unwrap(), container.manifest.facts);
     // No other plan has the same answers.
-    again.plan.seed += 1;
-    assert!(matches!(replayed(&mut again, &container), Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
-    let live = again.measure(&MachineAnswers::live(), &mut Vec::new());
+    replay.plan.seed += 1;
+    assert!(matches!(replayed(&mut replay, &container), Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
+    let live = replay.measure(&MachineAnswers::live(), &mut Vec::new());
     assert!(matches!(live, Err(StopReason::Failed(Error::Run(RunError::Replay { .. })))));
 }
 
 #[test]
-fn another_reading_gives_another_record() {
+fn a_changed_reading_changes_the_record() {
     let directory = Directory::new("reading");
     let (records, container) = recorded(&directory.0);
     let changed = Directory::new("changed");
-    let mut again = EvaluateStudy::restore(&container).unwrap();
-    let mut writer = ContainerWriter::create(&changed.0, origin(&again)).unwrap();
+    let mut replay = EvaluateStudy::restore(&container).unwrap();
+    let mut writer = ContainerWriter::create(&changed.0, origin(&replay)).unwrap();
     // One reading of the last ensemble, on which no later request depends.
     let batches = |container: &EvidenceContainer| {
         let mut events = container.events().unwrap();
@@ -357,14 +357,14 @@ fn another_reading_gives_another_record() {
         writer.add_event(&event, &samples).unwrap();
     }
     writer.finish().unwrap();
-    let lines = replayed(&mut again, &EvidenceContainer::open(&changed.0).unwrap()).expect("the same course");
+    let lines = replayed(&mut replay, &EvidenceContainer::open(&changed.0).unwrap()).expect("the same results");
     let differing: Vec<&str> =
         records.iter().zip(&lines).filter(|(one, other)| one != other).map(|(one, _)| one.kind).collect();
     assert!(differing.contains(&"evaluate") && lines.len() == records.len(), "{differing:?}");
 }
 
 #[test]
-fn a_plan_that_no_evaluation_has_is_refused() {
+fn a_plan_with_impossible_values_is_rejected() {
     let directory = Directory::new("plan");
     let study = study(plan(&[candidate("rdtscp-lfence", USER)]));
     let mut writer = ContainerWriter::create(&directory.0, origin(&study)).unwrap();
