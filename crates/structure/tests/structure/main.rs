@@ -7,6 +7,7 @@
 
 mod arrows;
 mod claims;
+mod contributing;
 mod example_crates;
 mod order;
 mod source;
