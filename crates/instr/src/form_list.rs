@@ -5,7 +5,7 @@
 //! - `instruction`: a mnemonic, or the name in the instruction database.
 //! - `sequence`: assembly that is measured as a unit, instead of an instruction.
 //! - `operands`: as tables write them.
-//! - `size`: bits of the largest register operand, or of the memory operand if there is none.
+//! - `size`: bits of the largest register operand, or of the memory operand for forms without one.
 //! - `isa`: CPUID features; a form needs at least one, and none of those prefixed with `!`.
 //! - `immediate`: numbers. Each gets a row of its own.
 //! - `measure`: `latency`, `throughput` or `both` (also if empty).
@@ -40,8 +40,8 @@ pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
     for_each_row(content, &LIST_COLUMNS, &SUBJECT_COLUMNS, |fields, line| {
         for wanted in read_subjects(fields, &known)? {
             if let Some(earlier) = seen.insert(full_name(&wanted), line) {
-                let message = format!("{} is in line {earlier} already", full_name(&wanted));
-                let remedy = "name each form once, or with another immediate; a row has one init code";
+                let message = format!("{} is already in line {earlier}", full_name(&wanted));
+                let remedy = "name each form once per immediate; a row has one init code";
                 return Err((message, remedy.to_string()));
             }
             forms.push(wanted);
@@ -49,12 +49,8 @@ pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
         Ok(())
     })?;
     if forms.is_empty() {
-        let message = "it names no instructions".to_string();
-        return Err(BadList {
-            line: None,
-            message,
-            remedy: "write one a line, below the names of the columns".to_string(),
-        });
+        let message = "the list has no instructions".to_string();
+        return Err(BadList { line: None, message, remedy: "write one per line, below the column names".to_string() });
     }
     Ok(forms)
 }
@@ -70,14 +66,14 @@ fn read_subjects(
         "throughput" => (false, true),
         _ => {
             let remedy = "write latency, throughput or both, or leave it empty for both";
-            return Err((format!("`{measure}` can't be measured"), remedy.to_string()));
+            return Err((format!("`{measure}` is not a quantity to measure"), remedy.to_string()));
         }
     };
     let init = assemble_column("init", init)?;
     let asked = |wanted| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
     if !sequence.is_empty() {
         if [instruction, operands, size, isa, immediate].iter().any(|field| !field.is_empty()) {
-            let remedy = "leave instruction, operands, size, isa and immediate empty beside a sequence";
+            let remedy = "leave instruction, operands, size, isa and immediate empty with a sequence";
             return Err(("it has a sequence and an instruction".to_string(), remedy.to_string()));
         }
         let code = assemble_column("sequence", sequence)?;
@@ -90,7 +86,7 @@ fn read_subjects(
     let found = retain_isa(retain_size(found, size)?, isa)?;
     if found.is_empty() {
         let remedy = "leave size or isa empty, or name others";
-        return Err((format!("{instruction} has no such form of this size and set"), remedy.to_string()));
+        return Err((format!("{instruction} has no form of this size and instruction set"), remedy.to_string()));
     }
     Ok(apply_immediates(instruction, &found, immediate)?.into_iter().map(asked).collect())
 }
@@ -117,14 +113,17 @@ fn apply_immediates(
     let mut found = Vec::new();
     for text in immediates.split_whitespace() {
         let Some(value) = parse_number(text) else {
-            let remedy = "write one such as 5, -1 or 0x1b, several with blanks between them";
-            return Err((format!("`{text}` is no number of 64 bits"), remedy.to_string()));
+            let remedy = "write a number like 5, -1 or 0x1b; separate several by spaces";
+            return Err((format!("`{text}` is not a 64-bit number"), remedy.to_string()));
         };
         let before = found.len();
         found.extend(forms.iter().filter_map(|wanted| wanted.with_immediate(value)));
         if found.len() == before {
             let remedy = "leave immediate empty, or name a form whose code can hold it";
-            return Err((format!("{instruction} has no such form with the immediate {text}"), remedy.to_string()));
+            return Err((
+                format!("{instruction} has no form that can encode the immediate {text}"),
+                remedy.to_string(),
+            ));
         }
     }
     Ok(found)
@@ -280,7 +279,7 @@ mod tests {
             ("instruction,operand\n", Some(1), "did you mean `operands`"),
             ("operands\nr64\n", Some(1), "name the columns"),
             ("instruction,init,init\n", Some(1), "leave one"),
-            ("instruction\n", None, "one a line"),
+            ("instruction\n", None, "one per line"),
             ("instruction\nnop\n\nimull\n", Some(4), "did you mean"),
             ("instruction,operands\nadd,\"r64, r65\"\n", Some(2), "it takes "),
             ("instruction\nadd\n", Some(2), "it takes "),
@@ -297,7 +296,7 @@ mod tests {
             ("instruction,init\nnop,mov raxx\n", Some(2), "Intel syntax"),
             ("sequence\nmov raxx\n", Some(2), "Intel syntax"),
             ("sequence\nnop; jmp $+2\n", Some(2), "branches"),
-            ("sequence,size\nnop,64\n", Some(2), "beside a sequence"),
+            ("sequence,size\nnop,64\n", Some(2), "with a sequence"),
             ("sequence\nnop; nop\nNOP;nop\n", Some(3), "once"),
             ("instruction,operands\nadd,\"r64, r64\"\n# again\nAdd_r64_rm64,\"r64, r64\"\n", Some(4), "once"),
             ("instruction,operands\nadd,r64, r64\n", Some(2), "double quotes"),

@@ -121,20 +121,21 @@ impl InstrPlan {
         let SurveyEffort { passes, layouts, rounds, recipes, cycles, .. } = self.effort;
         let counts = [passes as usize, layouts, rounds as usize, recipes];
         if !counts.iter().all(|count| (1..=EFFORT_MOST).contains(count)) || !(1.0..1e9).contains(&cycles) {
-            return Err(ContainerError::damaged_fact("effort", "it is out of its range"));
+            return Err(ContainerError::damaged_fact("effort", "it is out of range"));
         }
         if let Some(field) = self.plan.find_unsound_field() {
-            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of its range"));
+            return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of range"));
         }
         let known: HashMap<String, TargetForm> =
             list_forms().into_iter().map(|wanted| (full_name(&wanted), wanted)).collect();
         let restored = |(index, saved): (usize, &SavedForm)| {
             let damaged = |how: &str| ContainerError::damaged_fact(&format!("subjects[{index}]"), how);
-            let known = known.get(&saved.form).ok_or_else(|| damaged("there is no such form"))?;
-            let init = cyclescope_code::asm::parse_hex(&saved.init).map_err(|_| damaged("it has no machine code"))?;
+            let known = known.get(&saved.form).ok_or_else(|| damaged("the form does not exist"))?;
+            let init = cyclescope_code::asm::parse_hex(&saved.init)
+                .map_err(|_| damaged("its init code is not hexadecimal"))?;
             let SavedForm { latency, throughput, constant, .. } = *saved;
             let subject = match &saved.sequence {
-                Some(code) => restore_sequence(code).ok_or_else(|| damaged("it has no sequence"))?,
+                Some(code) => restore_sequence(code).ok_or_else(|| damaged("its sequence is invalid"))?,
                 None => known.clone(),
             };
             Ok(TargetForm { init, latency, throughput, constant, ..subject })

@@ -21,7 +21,8 @@ pub(crate) fn find_routes(anatomy: &FormAnatomy, from: OperandPlace, to: Operand
 }
 
 /// Appends `more` links of one cycle each to a route. This serves chains that are slow because
-/// their instructions take longer to issue than the latency. `None` if the bank has no such link.
+/// their instructions take longer to issue than the latency. `None` if the bank has no suitable
+/// link.
 pub(crate) fn pad_route(
     anatomy: &FormAnatomy,
     from: OperandPlace,

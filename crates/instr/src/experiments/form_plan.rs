@@ -201,8 +201,8 @@ impl FormPlan {
         for recipe in recipes {
             let Some(body) = ThroughputBody::new(&anatomy, recipe) else { continue };
             let instances = (recipe.copies / body.copies).max(1) * body.copies;
-            let beside = balance_instance(&anatomy.sample);
-            let burdened = !beside.0.is_empty() || !beside.1.is_empty();
+            let balance = balance_instance(&anatomy.sample);
+            let burdened = !balance.0.is_empty() || !balance.1.is_empty();
             let meaning =
                 ExperimentMeaning::Throughput { recipe: body.describe(instances, on_memory), burdened, variant: None };
             self.add_program(meaning, &body.period, body.copies, recipe.copies, &body.init);

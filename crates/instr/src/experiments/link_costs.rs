@@ -118,8 +118,8 @@ impl LinkCosts {
         let trips = link_cycles::list_memory_cycles(&has);
         let costs = time(trips.as_flattened())?;
         for ([cycle, _], costs) in trips.iter().zip(costs.as_chunks().0) {
-            let beside: f64 = cycle.links[2..].iter().map(|link| gauge.link_cycles(*link)).sum();
-            let [plain, alternating] = costs.map(|cycles| cycles.value - beside);
+            let others: f64 = cycle.links[2..].iter().map(|link| gauge.link_cycles(*link)).sum();
+            let [plain, alternating] = costs.map(|cycles| cycles.value - others);
             let trip = StoreLoadTrip::from_costs(gauge.link_cycles(cycle.links[1]), plain, alternating);
             let taken = if trip.whole == plain.max(0.0) { costs[0] } else { costs[1] };
             gauge.split_trip_cost(cycle.links[0], cycle.links[1], trip, taken.half_width());

@@ -35,7 +35,8 @@ pub(crate) fn estimate_lowest(values: &[f64], confidence: f64) -> Option<ModeEst
     estimate_mode(&modes, chosen, confidence)
 }
 
-/// The range of the lowest fair mode, or of all layouts if there is none. `None` without layouts.
+/// The range of the lowest fair mode, or of all layouts without such a mode. `None` without
+/// layouts.
 pub(crate) fn find_lowest_mode(values: &[f64]) -> Option<Interval> {
     let modes = split_modes(values);
     let mode = find_fair_mode(&modes).map_or_else(|| modes.concat(), |mode| modes[mode].clone());

@@ -25,7 +25,7 @@ pub struct TargetForm {
 }
 
 impl TargetForm {
-    /// The anatomy of the form with the chosen constant. `None` if it has no such instance.
+    /// The anatomy of the form with the chosen constant. `None` if it has no instance with it.
     pub fn anatomy(&self) -> Option<FormAnatomy> {
         let mut anatomy = FormAnatomy::from_form(self.form)?;
         if self.sequence.is_some() {

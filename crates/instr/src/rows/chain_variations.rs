@@ -134,7 +134,7 @@ impl RowAnalysis<'_> {
             None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
         };
         let apart: Vec<Link> = links.iter().filter(own).copied().collect();
-        let beside = self.gauge.sum(&apart)?;
+        let other_links = self.gauge.sum(&apart)?;
         // A chain that is faster than its own links is not closed: with memory renaming, a store
         // does not wait for its address. Links through memory may vanish. Links between classes
         // take at least a cycle.
@@ -146,10 +146,10 @@ impl RowAnalysis<'_> {
         if raw.value < closed - OPEN_CYCLES {
             return None;
         }
-        let is_renamed = renamed.is_some_and(|least| raw.value - beside.cycles < least);
+        let is_renamed = renamed.is_some_and(|least| raw.value - other_links.cycles < least);
         // If the convention gives a link more than the whole, only the whole is known.
         let whole = is_renamed || !certain && raw.high < cycles;
-        let (cycles, taken) = if whole { (beside.cycles, apart) } else { (cycles, links.clone()) };
+        let (cycles, taken) = if whole { (other_links.cycles, apart) } else { (cycles, links.clone()) };
         let margin = self.gauge.sum(&taken)?.margin;
         let cost = memory_links::subtract_cost(raw.widen_by(margin), cycles);
         let turn = Listing::from_bytes(turn).text().replace('\n', "; ");

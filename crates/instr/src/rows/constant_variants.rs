@@ -3,8 +3,8 @@
 //! A wrong difference is worse than a missing one, because rates have several modes. A constant is
 //! a variant under two conditions. Every pass shows the same difference, in at least two passes if
 //! there are several. And the layouts with both constants are separate: few lie on the wrong side
-//! of the middle between the medians. Allowed are none of six each, one of eight, two of ten or
-//! more. Chance alone passes this in less than one case of a thousand.
+//! of the middle between the medians. Allowed are 0 of 6 layouts each, 1 of 8, and 2 of 10 or more.
+//! Chance alone passes this in less than one case of a thousand.
 //!
 //! Latencies compare the layouts of the chosen chain. A slower rate must be slower in all programs.
 //! Limits: differences below a twentieth, through memory, or with fewer layouts are not reported.

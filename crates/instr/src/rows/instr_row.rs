@@ -36,7 +36,8 @@ pub enum LatencyBound {
 /// The latency from one input to one output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OperandLatency {
-    /// The input: `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, or an implicit register's name.
+    /// The input: `op1` to `op5`, `flags`, `mask`, `mem_addr`, `mem_data`, or an implicit
+    /// register's name.
     pub from: String,
     /// The output, in the same terms.
     pub to: String,
@@ -89,7 +90,7 @@ pub struct LatencyRegimes {
     pub fresh: Quantity,
     /// Core cycles in a long chain, whose waiting instructions fill the scheduler.
     pub saturated: Quantity,
-    /// Number of instructions in the chain, including links, from which the second latency holds.
+    /// Number of instructions in the chain, including links, at which the second latency begins.
     pub knee: Quantity,
 }
 
@@ -100,7 +101,7 @@ pub struct ReciprocalThroughput {
     pub cost: Quantity,
     /// The recipe of the program that reached it.
     pub recipe: String,
-    /// The only simple fraction in the interval, such as `1/3`. Null if there are none or several.
+    /// The only simple fraction in the interval, such as `1/3`. Null unless there is exactly one.
     #[serde(default)]
     pub fraction: Option<String>,
     /// Core cycles per instruction from the decoders, if different.

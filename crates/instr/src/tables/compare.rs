@@ -334,8 +334,8 @@ fn rank_ends(latency: &OperandLatency) -> u8 {
     end(&latency.from).max(end(&latency.to))
 }
 
-/// The latency that represents a row: the largest between explicit operands. If there is none:
-/// between registers, then from an address, then any. Upper bounds come last in each group.
+/// The latency that represents a row: the largest between explicit operands. Failing that: between
+/// registers, then from an address, then any. Upper bounds come last in each group.
 pub(crate) fn pick_headline(row: &InstrRow) -> Option<&OperandLatency> {
     let key = |latency: &OperandLatency| (rank_ends(latency), latency.bound == LatencyBound::Upper);
     let valued = headline_latencies(row).filter_map(|latency| Some((latency, latency.cost.value?)));

@@ -137,7 +137,7 @@ pub fn build_summary_table<'a>(rows: impl IntoIterator<Item = &'a InstrRow>) -> 
 }
 
 /// The headline latencies of a row: `3` if all are equal, else `op1→op1 1, mem_addr→op1 ≤6`. With
-/// two latencies, the one of short chains comes first: `1…2`. A dash if there are none.
+/// two latencies, the one of short chains comes first: `1…2`. A dash without any.
 fn summarize_latencies(row: &InstrRow) -> String {
     let text = |latency: &OperandLatency| {
         let sign = if latency.bound == LatencyBound::Upper { "≤" } else { "" };
