@@ -38,13 +38,13 @@ pub fn read_list(content: &[u8]) -> Result<Vec<TargetForm>, BadList> {
     let mut forms: Vec<TargetForm> = Vec::new();
     let mut seen: HashMap<String, u64> = HashMap::new();
     for_each_row(content, &LIST_COLUMNS, &SUBJECT_COLUMNS, |fields, line| {
-        for wanted in read_subjects(fields, &known)? {
-            if let Some(earlier) = seen.insert(full_name(&wanted), line) {
-                let message = format!("{} is already in line {earlier}", full_name(&wanted));
+        for target in read_subjects(fields, &known)? {
+            if let Some(earlier) = seen.insert(full_name(&target), line) {
+                let message = format!("{} is already in line {earlier}", full_name(&target));
                 let remedy = "name each form once per immediate; a row has one init code";
                 return Err((message, remedy.to_string()));
             }
-            forms.push(wanted);
+            forms.push(target);
         }
         Ok(())
     })?;
@@ -70,7 +70,7 @@ fn read_subjects(
         }
     };
     let init = assemble_column("init", init)?;
-    let asked = |wanted| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..wanted };
+    let asked = |target| TargetForm { latency, throughput, init: init.bytes().to_vec(), ..target };
     if !sequence.is_empty() {
         if [instruction, operands, size, isa, immediate].iter().any(|field| !field.is_empty()) {
             let remedy = "leave instruction, operands, size, isa and immediate empty with a sequence";
@@ -108,7 +108,7 @@ fn apply_immediates(
     immediates: &str,
 ) -> Result<Vec<TargetForm>, (String, String)> {
     if immediates.is_empty() {
-        return Ok(forms.iter().map(|wanted| (*wanted).clone()).collect());
+        return Ok(forms.iter().map(|target| (*target).clone()).collect());
     }
     let mut found = Vec::new();
     for text in immediates.split_whitespace() {
@@ -117,7 +117,7 @@ fn apply_immediates(
             return Err((format!("`{text}` is not a 64-bit number"), remedy.to_string()));
         };
         let before = found.len();
-        found.extend(forms.iter().filter_map(|wanted| wanted.with_immediate(value)));
+        found.extend(forms.iter().filter_map(|target| target.with_immediate(value)));
         if found.len() == before {
             let remedy = "leave immediate empty, or name a form whose code can hold it";
             return Err((
@@ -152,7 +152,7 @@ fn retain_size<'a>(mut forms: Vec<&'a TargetForm>, size: &str) -> Result<Vec<&'a
         let text = SIZES.map(|bits| bits.to_string()).join(", ");
         return Err((format!("`{size}` is not the size of a register"), format!("write bits: one of {text}")));
     };
-    forms.retain(|wanted| wanted.form.register_bits() == Some(bits));
+    forms.retain(|target| target.form.register_bits() == Some(bits));
     Ok(forms)
 }
 
@@ -166,7 +166,7 @@ fn retain_isa<'a>(mut forms: Vec<&'a TargetForm>, isa: &str) -> Result<Vec<&'a T
         };
         (format!("there is no CPUID feature `{name}`"), remedy)
     })?;
-    forms.retain(|wanted| isa.allows_form(wanted));
+    forms.retain(|target| isa.allows_form(target));
     Ok(forms)
 }
 
@@ -179,13 +179,13 @@ fn find_forms<'a>(
         return Err(("the instruction is empty".to_string(), "name one".to_string()));
     }
     let mnemonic = reference::spell_mnemonic(instruction);
-    let code = |wanted: &TargetForm| format!("{:?}", wanted.form.code).to_lowercase();
+    let code = |target: &TargetForm| format!("{:?}", target.form.code).to_lowercase();
     let named: Vec<&TargetForm> = known
         .iter()
-        .filter(|wanted| wanted.form.mnemonic() == mnemonic || code(wanted) == instruction.to_lowercase())
+        .filter(|target| target.form.mnemonic() == mnemonic || code(target) == instruction.to_lowercase())
         .collect();
     if named.is_empty() {
-        let words: BTreeSet<String> = known.iter().flat_map(|wanted| [wanted.form.mnemonic(), code(wanted)]).collect();
+        let words: BTreeSet<String> = known.iter().flat_map(|target| [target.form.mnemonic(), code(target)]).collect();
         let near = nearest_words(&mnemonic, words.iter().map(String::as_str));
         let remedy = match near.first() {
             Some(near) => format!("did you mean `{near}`?"),
@@ -197,13 +197,13 @@ fn find_forms<'a>(
         return Ok(named);
     }
     let asked = reference::spell_operands(operands);
-    let spelt = |wanted: &&TargetForm| reference::spell_operands(&wanted.form.describe_operands());
-    let found: Vec<&TargetForm> = named.iter().copied().filter(|wanted| spelt(wanted) == asked).collect();
+    let spelt = |target: &&TargetForm| reference::spell_operands(&target.form.describe_operands());
+    let found: Vec<&TargetForm> = named.iter().copied().filter(|target| spelt(target) == asked).collect();
     if !found.is_empty() {
         return Ok(found);
     }
     let mut forms: Vec<String> = Vec::new();
-    for written in named.iter().map(|wanted| wanted.form.describe_operands()) {
+    for written in named.iter().map(|target| target.form.describe_operands()) {
         if !forms.contains(&written) {
             forms.push(written);
         }
@@ -226,15 +226,15 @@ mod tests {
         let found = read_list(text.as_bytes()).unwrap();
         let names: Vec<String> = found.iter().map(full_name).collect();
         assert_eq!(names[..2], ["Div_rm32 r32", "Add_r64_rm64 r64, r64"]);
-        let wanted: Vec<(bool, bool)> = found.iter().map(|wanted| (wanted.latency, wanted.throughput)).collect();
-        assert_eq!(wanted[..3], [(false, true), (true, true), (true, false)]);
+        let quantities: Vec<(bool, bool)> = found.iter().map(|target| (target.latency, target.throughput)).collect();
+        assert_eq!(quantities[..3], [(false, true), (true, true), (true, false)]);
         assert_eq!((found[0].init.is_empty(), found[1].init.is_empty()), (false, true));
     }
 
     #[test]
     fn a_mnemonic_selects_all_encodings() {
         let found = read_list(b"instruction,operands\nvaddps,\"xmm, xmm, xmm\"\n").unwrap();
-        let encodings: Vec<&str> = found.iter().map(|wanted| wanted.form.encoding()).collect();
+        let encodings: Vec<&str> = found.iter().map(|target| target.form.encoding()).collect();
         assert_eq!(encodings, ["vex", "evex"]);
     }
 

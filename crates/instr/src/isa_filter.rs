@@ -40,17 +40,17 @@ impl IsaFilter {
     }
 
     /// Whether a form needs a required feature and no excluded one.
-    pub(crate) fn allows_form(&self, wanted: &TargetForm) -> bool {
-        let needs = list_features(wanted);
+    pub(crate) fn allows_form(&self, target: &TargetForm) -> bool {
+        let needs = list_features(target);
         let has = |list: &[String]| needs.iter().any(|feature| list.contains(feature));
         (self.any.is_empty() || has(&self.any)) && !has(&self.none)
     }
 }
 
 /// The CPUID features of a form, or of all instructions of a sequence, in lower case.
-pub fn list_features(wanted: &TargetForm) -> Vec<String> {
+pub fn list_features(target: &TargetForm) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for feature in wanted.codes().into_iter().flat_map(|code| code.cpuid_features()) {
+    for feature in target.codes().into_iter().flat_map(|code| code.cpuid_features()) {
         let name = features::feature_name(*feature);
         if !names.contains(&name) {
             names.push(name);

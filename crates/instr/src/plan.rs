@@ -69,13 +69,13 @@ pub struct InstrOptions {
 impl InstrPlan {
     /// Plans a survey of these forms on this machine.
     pub fn new(how: InstrOptions, session: InstrSession, machine: &Machine, forms: &[TargetForm]) -> InstrPlan {
-        let saved = |wanted: &TargetForm| SavedForm {
-            form: full_name(&wanted.form.into()),
-            sequence: wanted.sequence.as_ref().map(|sequence| to_hex(&sequence.bytes())),
-            latency: wanted.latency,
-            throughput: wanted.throughput,
-            init: to_hex(&wanted.init),
-            constant: wanted.constant,
+        let saved = |target: &TargetForm| SavedForm {
+            form: full_name(&target.form.into()),
+            sequence: target.sequence.as_ref().map(|sequence| to_hex(&sequence.bytes())),
+            latency: target.latency,
+            throughput: target.throughput,
+            init: to_hex(&target.init),
+            constant: target.constant,
         };
         InstrPlan {
             plan: how.plan,
@@ -127,7 +127,7 @@ impl InstrPlan {
             return Err(ContainerError::damaged_fact(&format!("plan.{field}"), "it is out of range"));
         }
         let known: HashMap<String, TargetForm> =
-            list_forms().into_iter().map(|wanted| (full_name(&wanted), wanted)).collect();
+            list_forms().into_iter().map(|target| (full_name(&target), target)).collect();
         let restored = |(index, saved): (usize, &SavedForm)| {
             let damaged = |how: &str| ContainerError::damaged_fact(&format!("subjects[{index}]"), how);
             let known = known.get(&saved.form).ok_or_else(|| damaged("the form does not exist"))?;

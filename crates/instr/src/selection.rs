@@ -43,8 +43,8 @@ pub fn list_forms() -> Vec<TargetForm> {
 
 /// The unique name of a form and its immediate: `Add_rm64_r64 r64, r64`, `Shl_rm64_imm8 r64, 0x5`.
 /// A sequence is named by its assembly.
-pub fn full_name(wanted: &TargetForm) -> String {
-    format!("{} {}", wanted.code(), wanted.operands()).trim_end().to_string()
+pub fn full_name(target: &TargetForm) -> String {
+    format!("{} {}", target.code(), target.operands()).trim_end().to_string()
 }
 
 impl FormCriteria {
@@ -62,22 +62,22 @@ impl FormCriteria {
         let full: BTreeSet<String> = forms.iter().map(|form| full_name(form).to_lowercase()).collect();
         for form in forms {
             let names = FormNames::from_form(&form);
-            let mut wanted = filters.is_empty() && mnemonics.is_empty();
+            let mut matched = filters.is_empty() && mnemonics.is_empty();
             for (filter, hit) in filters.iter().zip(&mut hit_filters) {
                 let matches = match full.contains(filter) {
                     true => full_name(&form).to_lowercase() == *filter,
                     false => names.list_names().iter().any(|name| matches_glob(filter, name)),
                 };
-                (*hit, wanted) = (*hit || matches, wanted || matches);
+                (*hit, matched) = (*hit || matches, matched || matches);
             }
             for (mnemonic, hit) in mnemonics.iter().zip(&mut hit_mnemonics) {
                 let matches = *mnemonic == names.mnemonic;
-                (*hit, wanted) = (*hit || matches, wanted || matches);
+                (*hit, matched) = (*hit || matches, matched || matches);
             }
             let allowed = isa.allows_form(&form);
             known.insert(names.mnemonic);
             known.insert(names.code);
-            if wanted && allowed {
+            if matched && allowed {
                 chosen.push(form);
             }
         }
@@ -107,10 +107,10 @@ struct FormNames {
 }
 
 impl FormNames {
-    fn from_form(wanted: &TargetForm) -> FormNames {
-        let general = TargetForm { constant: None, ..wanted.clone() };
-        let operands = [general.operands(), wanted.operands()].map(|operands| operands.to_lowercase());
-        FormNames { mnemonic: wanted.mnemonic(), code: wanted.code().to_lowercase(), operands }
+    fn from_form(target: &TargetForm) -> FormNames {
+        let general = TargetForm { constant: None, ..target.clone() };
+        let operands = [general.operands(), target.operands()].map(|operands| operands.to_lowercase());
+        FormNames { mnemonic: target.mnemonic(), code: target.code().to_lowercase(), operands }
     }
 
     fn list_names(&self) -> [String; 6] {
@@ -155,7 +155,7 @@ mod tests {
         let by_code = select(&["Add_r64_rm64"], &[], &[]).unwrap();
         assert_eq!(names(&by_code), ["Add_r64_rm64 r64, r64", "Add_r64_rm64 r64, m64"]);
         let plain = select(&["add"], &[], &[]).unwrap();
-        assert!(plain.iter().all(|wanted| wanted.form.mnemonic() == "add") && plain.len() > 20);
+        assert!(plain.iter().all(|target| target.form.mnemonic() == "add") && plain.len() > 20);
         assert_eq!(plain, select(&[], &["add"], &[]).unwrap());
         let both = select(&["add"], &["sub"], &[]).unwrap();
         assert_eq!(both.len(), plain.len() + select(&["sub"], &[], &[]).unwrap().len());
@@ -164,20 +164,20 @@ mod tests {
     #[test]
     fn every_form_is_selected_by_its_full_name_alone() {
         let all = list_forms();
-        for wanted in all.iter().step_by(499).chain(all.iter().filter(|wanted| wanted.form.mnemonic() == "lea")) {
-            let found = select(&[&full_name(wanted)], &[], &[]).unwrap();
-            assert_eq!(names(&found), [full_name(wanted)]);
+        for target in all.iter().step_by(499).chain(all.iter().filter(|target| target.form.mnemonic() == "lea")) {
+            let found = select(&[&full_name(target)], &[], &[]).unwrap();
+            assert_eq!(names(&found), [full_name(target)]);
         }
     }
 
     #[test]
     fn features_restrict_a_selection() {
         let found = select(&["vpaddb"], &[], &["avx512bw"]).unwrap();
-        assert!(!found.is_empty() && found.iter().all(|wanted| wanted.form.encoding() == "evex"));
+        assert!(!found.is_empty() && found.iter().all(|target| target.form.encoding() == "evex"));
         assert!(found.len() < select(&["vpaddb"], &[], &[]).unwrap().len());
         assert_eq!(select(&["add"], &[], &["avx512bw"]), Err(UnmatchedCriterion::Together));
         let without = select(&["vpaddb"], &[], &["!avx512bw"]).unwrap();
-        assert!(!without.is_empty() && without.iter().all(|wanted| wanted.form.encoding() == "vex"));
+        assert!(!without.is_empty() && without.iter().all(|target| target.form.encoding() == "vex"));
         let both = select(&["vpaddb"], &[], &["AVX2", "! AVX512F", "avx512vl", "!avx512bw"]).unwrap();
         assert!(!both.is_empty() && both.len() < without.len());
     }

@@ -71,7 +71,7 @@ pub struct SurveyRows {
 
 impl SurveyRows {
     fn new(forms: &[TargetForm]) -> SurveyRows {
-        let place = |(index, wanted): (usize, &TargetForm)| (full_name(wanted), index);
+        let place = |(index, target): (usize, &TargetForm)| (full_name(target), index);
         let places = forms.iter().enumerate().map(place).collect();
         SurveyRows { rows: vec![None; forms.len()], places, complete: 0 }
     }

@@ -244,19 +244,19 @@ impl<'a> FormSurvey<'a> {
 
     /// Plans the experiments of a form, or says why it has none.
     pub fn plan_form(&self, form: usize) -> Result<FormPlan, FormOutcome> {
-        let wanted = &self.forms[form];
-        let Some(anatomy) = wanted.anatomy() else {
+        let target = &self.forms[form];
+        let Some(anatomy) = target.anatomy() else {
             return Err(FormOutcome::Failed("no instance can be encoded".to_string()));
         };
         let is_skipped = |anatomy: &FormAnatomy| find_skip(anatomy, self.features, self.capabilities.ring);
-        let skipped = match &wanted.sequence {
+        let skipped = match &target.sequence {
             Some(sequence) => sequence.anatomies().find_map(|part| is_skipped(&part)),
             None => is_skipped(&anatomy),
         };
         if let Some(skip) = skipped {
             return Err(FormOutcome::Skipped(skip.describe()));
         }
-        let mut plan = FormPlan::new(anatomy, self.features, wanted);
+        let mut plan = FormPlan::new(anatomy, self.features, target);
         if !self.capabilities.is_privileged() {
             return Ok(plan);
         }
@@ -354,21 +354,21 @@ impl<'a> FormSurvey<'a> {
 
     /// A row with its key and no figures.
     pub(crate) fn build_key_row(&self, form: usize) -> InstrRow {
-        let wanted = &self.forms[form];
-        let anatomy = wanted.anatomy();
-        let bytes = match &wanted.sequence {
+        let target = &self.forms[form];
+        let anatomy = target.anatomy();
+        let bytes = match &target.sequence {
             Some(sequence) => Some(sequence.bytes()),
             None => anatomy.as_ref().and_then(|anatomy| encode_instructions(&[anatomy.sample])),
         };
         let constant = anatomy.as_ref().and_then(|anatomy| anatomy.constants.first().copied());
-        let own = anatomy.filter(|_| wanted.sequence.is_none());
+        let own = anatomy.filter(|_| target.sequence.is_none());
         InstrRow {
-            code: wanted.code(),
-            mnemonic: wanted.mnemonic(),
-            operands: wanted.operands(),
-            encoding: wanted.encoding().to_string(),
+            code: target.code(),
+            mnemonic: target.mnemonic(),
+            operands: target.operands(),
+            encoding: target.encoding().to_string(),
             executor: self.capabilities.executor.to_string(),
-            isa: isa_filter::list_features(wanted).join("+"),
+            isa: isa_filter::list_features(target).join("+"),
             implicit: own.map(|anatomy| anatomy.implicit).unwrap_or_default(),
             bytes: bytes.map(|bytes| to_hex(&bytes)).unwrap_or_default(),
             immediate: constant.and_then(EncodedConstant::format_immediate),

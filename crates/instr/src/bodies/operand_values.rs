@@ -151,11 +151,11 @@ pub(crate) fn build_subnormal(anatomy: &FormAnatomy) -> Option<ValueCandidate> {
         return None;
     }
     let inputs = find_value_operands(anatomy);
-    let of = |(index, operand): (usize, &u32)| {
+    let content = |(index, operand): (usize, &u32)| {
         let value = if product && index > 0 { numbers.one } else { numbers.subnormal };
         (*operand, repeat_element(value, numbers.bits))
     };
-    let contents = OperandContents { operands: inputs.iter().enumerate().map(of).collect(), dividend: None };
+    let contents = OperandContents { operands: inputs.iter().enumerate().map(content).collect(), dividend: None };
     let breaking = if x87 { DependencyBreaking::Zero } else { DependencyBreaking::Copy };
     build_throughput(anatomy, &OperandValues { text: SUBNORMAL.to_string(), contents }, 48, breaking)
 }
@@ -198,14 +198,14 @@ fn square_root_values(numbers: &FloatBits, inputs: &[u32]) -> Vec<OperandValues>
     let FloatBits { bits, one, full, .. } = *numbers;
     // All three formats start with these bits.
     let two = 0x4000 << (bits - 16);
-    let of = |text: &str, value: u64| OperandValues {
+    let repeated = |text: &str, value: u64| OperandValues {
         text: text.to_string(),
         contents: OperandContents {
             operands: inputs.iter().map(|operand| (*operand, repeat_element(value, bits))).collect(),
             dividend: None,
         },
     };
-    vec![of("of 1", one), of("of 2", two), of("of 0", 0), of("of a full mantissa", full)]
+    vec![repeated("of 1", one), repeated("of 2", two), repeated("of 0", 0), repeated("of a full mantissa", full)]
 }
 
 fn find_float_bits(anatomy: &FormAnatomy) -> Option<FloatBits> {
@@ -314,12 +314,12 @@ mod tests {
     fn float_constants_have_their_stated_properties() {
         let wide = FloatBits::from_element(MemorySize::Float64).unwrap();
         let single = FloatBits::from_element(MemorySize::Float32).unwrap();
-        let of = |bits: u64| f32::from_bits(bits as u32);
-        assert!(f64::from_bits(wide.subnormal).is_subnormal() && of(single.subnormal).is_subnormal());
-        assert!(f64::from_bits(wide.one) == 1.0 && of(single.one) == 1.0);
+        let single_value = |bits: u64| f32::from_bits(bits as u32);
+        assert!(f64::from_bits(wide.subnormal).is_subnormal() && single_value(single.subnormal).is_subnormal());
+        assert!(f64::from_bits(wide.one) == 1.0 && single_value(single.one) == 1.0);
         // After 4000 divisions, the number is still normal.
-        assert!(f64::from_bits(wide.near).powi(4000) < 4.0 && of(single.near).powi(4000) < 4.0);
-        assert!((1.5..2.0).contains(&f64::from_bits(wide.full)) && (1.5..2.0).contains(&of(single.full)));
+        assert!(f64::from_bits(wide.near).powi(4000) < 4.0 && single_value(single.near).powi(4000) < 4.0);
+        assert!((1.5..2.0).contains(&f64::from_bits(wide.full)) && (1.5..2.0).contains(&single_value(single.full)));
     }
 
     #[test]

@@ -9,12 +9,12 @@ use iced_x86::{Code, EncodingKind, RflagsBits};
 /// The routes from output `to` back to input `from`, each a list of links. An empty list means that
 /// both can be one place. Without a known route, there are no lists.
 pub(crate) fn find_routes(anatomy: &FormAnatomy, from: OperandPlace, to: OperandPlace) -> Vec<Vec<Link>> {
-    let way = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
-    let routes = way.find_routes(from, to);
+    let finder = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let routes = finder.find_routes(from, to);
     match (from, to) {
         (OperandPlace::Memory, OperandPlace::Memory) => routes,
         (OperandPlace::Memory, _) | (_, OperandPlace::Memory) => {
-            routes.into_iter().filter_map(|route| way.add_steady_links(route, to)).collect()
+            routes.into_iter().filter_map(|route| finder.add_steady_links(route, to)).collect()
         }
         _ => routes,
     }
@@ -30,15 +30,15 @@ pub(crate) fn pad_route(
     route: &[Link],
     more: usize,
 ) -> Option<Vec<Link>> {
-    let way = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
+    let finder = RouteFinder { anatomy, vex: anatomy.sample.op_code().encoding() != EncodingKind::Legacy };
     let (start, end) = (anatomy.place_bank(to), anatomy.place_bank(from));
     if is_address(anatomy, from) || needs_restoring(anatomy, from) {
         return None;
     }
     let first = match (route.is_empty(), start) {
         (false, _) => route.to_vec(),
-        (true, RegisterBank::General) => way.route_to_general(to, false, &[]).pop()?,
-        (true, RegisterBank::Flags) => way.route_to_general(to, true, &[links::COMPARE]).pop()?,
+        (true, RegisterBank::General) => finder.route_to_general(to, false, &[]).pop()?,
+        (true, RegisterBank::Flags) => finder.route_to_general(to, true, &[links::COMPARE]).pop()?,
         (true, _) => Vec::new(),
     };
     // A route between flags passes through a general register, and the links go there.
@@ -48,7 +48,7 @@ pub(crate) fn pad_route(
         longer.splice(at..at, std::iter::repeat_n(links::FROM_32, more));
         return Some(longer);
     }
-    Some(first.into_iter().chain(std::iter::repeat_n(links::find_link_within(end, way.vex)?, more)).collect())
+    Some(first.into_iter().chain(std::iter::repeat_n(links::find_link_within(end, finder.vex)?, more)).collect())
 }
 
 /// Whether the place is an address at which memory is accessed.
@@ -248,7 +248,7 @@ impl RouteFinder<'_> {
             OperandPlace::Flags(_) => 0,
             OperandPlace::Memory => anatomy.memory_bytes,
         };
-        let ways: Vec<Vec<Link>> = match anatomy.place_bank(place) {
+        let routes: Vec<Vec<Link>> = match anatomy.place_bank(place) {
             RegisterBank::General if any && bytes >= 4 => vec![vec![]],
             RegisterBank::General => vec![vec![match bytes {
                 1 => links::FROM_8,
@@ -271,18 +271,18 @@ impl RouteFinder<'_> {
             },
             RegisterBank::X87 | RegisterBank::Other => Vec::new(),
         };
-        ways.into_iter().map(|way| [way.as_slice(), further].concat()).collect()
+        routes.into_iter().map(|route| [route.as_slice(), further].concat()).collect()
     }
 
     /// Routes that read flags: by the first two computed flags, and by the carry if it is written
     /// at all.
     fn route_from_flags(&self, place: OperandPlace) -> Vec<Vec<Link>> {
         let OperandPlace::Flags(flags) = place else { return Vec::new() };
-        let mut ways: Vec<Vec<Link>> =
+        let mut routes: Vec<Vec<Link>> =
             links::SELECT.iter().filter(|link| link.flag & flags != 0).take(2).map(|link| vec![*link]).collect();
         if self.anatomy.flags_modified() & links::BORROW.flag & !self.anatomy.flags_undefined() != 0 {
-            ways.push(vec![links::BORROW]);
+            routes.push(vec![links::BORROW]);
         }
-        ways
+        routes
     }
 }

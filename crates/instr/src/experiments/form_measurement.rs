@@ -214,7 +214,7 @@ impl FormMeasurement<'_> {
     /// Variations of a chain that earlier passes measured.
     fn earlier_variations(&self, index: usize) -> Vec<ChainVariation> {
         let readings = self.earlier.iter().filter_map(|pass| pass.get(index));
-        readings.flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect()
+        readings.flat_map(|reading| reading.again.iter().map(|(variation, _)| *variation)).collect()
     }
 
     /// A program with at most `most` instances in its body.
@@ -270,8 +270,8 @@ impl FormMeasurement<'_> {
             // The margin keeps chance from changing the verdict between runs.
             let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
             let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE_CYCLES + chance;
-            let mut ways = self.earlier_variations(index);
-            ways.extend((bound || odd).then_some(ChainVariation::Longer(more)));
+            let mut variations = self.earlier_variations(index);
+            variations.extend((bound || odd).then_some(ChainVariation::Longer(more)));
             // Cores combine their units for 512 bits in several ways.
             let wide = self.plan.surroundings.vectors == VectorSetup::Zmm && cycles > 1.0 + WHOLE_CYCLES;
             if odd || wide {
@@ -279,29 +279,29 @@ impl FormMeasurement<'_> {
                 // shorter.
                 let about = cycles.round() as usize;
                 let counts = [about.saturating_sub(2), about.saturating_sub(1)];
-                ways.extend(
+                variations.extend(
                     counts.into_iter().filter(|count| (1..=FILLERS_MOST).contains(count)).map(ChainVariation::Beside),
                 );
             }
-            ways.sort_unstable();
-            ways.dedup();
-            for way in ways {
-                let Some(experiment) = self.plan.vary_chain(index, way) else { continue };
+            variations.sort_unstable();
+            variations.dedup();
+            for variation in variations {
+                let Some(experiment) = self.plan.vary_chain(index, variation) else { continue };
                 let timed = self.prepare_program(&experiment, usize::MAX);
-                let each = cycles + if let ChainVariation::Longer(more) = way { more as f64 } else { 0.0 };
+                let each = cycles + if let ChainVariation::Longer(more) = variation { more as f64 } else { 0.0 };
                 let loops = (self.effort.cycles / 4.0 / (each * timed.copies as f64)) as u64;
                 programs.push(LoopedProgram { loops: loops.clamp(LOOPS_LEAST, LOOPS_MOST), ..timed });
-                chosen.push((index, way));
+                chosen.push((index, variation));
             }
         }
         if chosen.is_empty() {
             return Ok(());
         }
         let timings = self.time_layouts(executor, &programs, self.effort.layouts, random)?;
-        for (at, (index, way)) in chosen.into_iter().enumerate() {
+        for (at, (index, variation)) in chosen.into_iter().enumerate() {
             let mut other = ProgramReading::default();
             timings.iter().for_each(|layout| other.add_layout(&layout[at]));
-            readings[index].again.push((way, other.cycles));
+            readings[index].again.push((variation, other.cycles));
         }
         Ok(())
     }

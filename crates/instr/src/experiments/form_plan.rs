@@ -64,7 +64,7 @@ pub struct FormPlan {
 
 impl FormPlan {
     /// Plans the experiments of a form on a CPU with these features.
-    pub fn new(anatomy: FormAnatomy, features: &CpuFeatures, wanted: &TargetForm) -> FormPlan {
+    pub fn new(anatomy: FormAnatomy, features: &CpuFeatures, target: &TargetForm) -> FormPlan {
         // Legacy and VEX code must not mix.
         let legacy = anatomy.sample.op_code().encoding() == EncodingKind::Legacy;
         let mut plan = FormPlan {
@@ -72,28 +72,28 @@ impl FormPlan {
             anatomy,
             experiments: Vec::new(),
             surroundings: TimingSurroundings::default(),
-            init: wanted.init.clone(),
+            init: target.init.clone(),
             features: features.clone(),
-            latency: wanted.latency,
-            sequence: wanted.sequence.is_some(),
+            latency: target.latency,
+            sequence: target.sequence.is_some(),
         };
-        if let Some(sequence) = &wanted.sequence {
+        if let Some(sequence) = &target.sequence {
             if sequence.instructions().iter().any(x87::uses_stack) {
                 let fill = encode_instructions(&x87::fill_stack()).expect("loads of constants");
                 plan.init = [fill, plan.init].concat();
             }
-            let experiments = sequence_experiments::plan_sequence(sequence, &wanted.init, wanted.latency);
+            let experiments = sequence_experiments::plan_sequence(sequence, &target.init, target.latency);
             experiments.into_iter().for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
         if let Some(experiments) = branch::plan_branch(&plan.anatomy) {
             let asked =
-                |one: &FormExperiment| wanted.latency || !matches!(one.meaning, ExperimentMeaning::Latency { .. });
+                |one: &FormExperiment| target.latency || !matches!(one.meaning, ExperimentMeaning::Latency { .. });
             experiments.into_iter().filter(asked).for_each(|experiment| plan.add_experiment(experiment));
             return plan;
         }
         plan.plan_usual();
-        plan.plan_other_operands(features, wanted.latency);
+        plan.plan_other_operands(features, target.latency);
         plan
     }
 
@@ -319,13 +319,13 @@ impl FormPlan {
     }
 
     /// A variation of a latency's chain.
-    pub fn vary_chain(&self, index: usize, way: ChainVariation) -> Option<FormExperiment> {
+    pub fn vary_chain(&self, index: usize, variation: ChainVariation) -> Option<FormExperiment> {
         let experiment = &self.experiments[index];
         let ExperimentMeaning::Latency { links, ports: Some(ports), variant, .. } = &experiment.meaning else {
             return None;
         };
         let (from, to, registers) = &**ports;
-        let (links, fillers) = match way {
+        let (links, fillers) = match variation {
             // Links need distinct registers.
             ChainVariation::Longer(_) if matches!(*registers, ChainRegisters::Same | ChainRegisters::Alternating) => {
                 return None;
@@ -465,7 +465,7 @@ impl FormPlan {
         }
         for candidate in operand_values::build_candidates(&anatomy, features, latency) {
             let ValueCandidate { chain, recipe, values, period, copies, body_copies: body, init } = candidate;
-            let of = match chain {
+            let quantity = match chain {
                 None => ExperimentMeaning::Throughput { recipe, burdened: false, variant: None },
                 Some((from, to, chain)) => {
                     let Some(turn) = encode_instructions(&period[..chain.turn]) else { continue };
@@ -473,7 +473,13 @@ impl FormPlan {
                     ExperimentMeaning::Latency { from, to, variant: None, links: chain.links, ports: None, turn }
                 }
             };
-            self.add_program(ExperimentMeaning::Operands { values, of: Box::new(of) }, &period, copies, body, &init);
+            self.add_program(
+                ExperimentMeaning::Operands { values, of: Box::new(quantity) },
+                &period,
+                copies,
+                body,
+                &init,
+            );
         }
     }
 }

@@ -166,11 +166,11 @@ pub(super) fn list_load_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<LinkCycle> 
 /// Cycles of a store and a load: through one location, and through two in turn.
 pub(super) fn list_memory_cycles(has: &dyn Fn(&[Link]) -> bool) -> Vec<[LinkCycle; 2]> {
     let trips = STORES.iter().zip(&LOADS).filter(|(store, _)| has(&[**store]));
-    let ways = |(store, load): (&Link, &Link)| {
-        let one = |alternating| LinkCycle::through_memory(*store, *load, alternating);
-        Some([one(false)?, one(true)?])
+    let close_trip = |(store, load): (&Link, &Link)| {
+        let cycle = |alternating| LinkCycle::through_memory(*store, *load, alternating);
+        Some([cycle(false)?, cycle(true)?])
     };
-    trips.filter_map(ways).collect()
+    trips.filter_map(close_trip).collect()
 }
 
 /// Init code of a cycle.

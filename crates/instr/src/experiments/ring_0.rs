@@ -61,12 +61,12 @@ mod tests {
 
     fn plan(code: Code) -> FormPlan {
         let anatomy = anatomy(code);
-        let wanted = TargetForm::from(anatomy.form);
+        let target = TargetForm::from(anatomy.form);
         let leaves = CpuidLeaves::from_table(&[]);
         let cpu = Processor::detect(&leaves, &SystemFiles::rooted_at("/nowhere"));
         let features =
             CpuFeatures::from_leaves(&leaves, &cpu, SystemSupport::default(), Fact::unknown("of no machine"));
-        FormPlan::new(anatomy, &features, &wanted)
+        FormPlan::new(anatomy, &features, &target)
     }
 
     fn variants(plan: &FormPlan) -> Vec<&str> {

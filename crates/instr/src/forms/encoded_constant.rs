@@ -207,8 +207,8 @@ mod tests {
     use std::collections::HashSet;
 
     fn constants(name: &str) -> Vec<String> {
-        let is = |form: &forms::InstructionForm| format!("{:?} {}", form.code, form.describe_operands()) == name;
-        let form = forms::all_forms().find(is).unwrap_or_else(|| panic!("there is no {name}"));
+        let matches = |form: &forms::InstructionForm| format!("{:?} {}", form.code, form.describe_operands()) == name;
+        let form = forms::all_forms().find(matches).unwrap_or_else(|| panic!("there is no {name}"));
         FormAnatomy::from_form(form).unwrap().constants.iter().map(EncodedConstant::to_string).collect()
     }
 

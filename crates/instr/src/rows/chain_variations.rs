@@ -47,21 +47,23 @@ impl RowAnalysis<'_> {
         let mut all = self.estimate_variations(passes, index, meaning);
         let by_pass: Vec<_> =
             passes.iter().map(|pass| self.estimate_variations(std::slice::from_ref(pass), index, meaning)).collect();
-        let has_plan = all.iter().any(|(way, _)| way.is_none());
+        let has_plan = all.iter().any(|(variation, _)| variation.is_none());
         let has_two = all.len() > 1 && self.find_regimes(passes, index).is_some();
         let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
-        all.retain(|(way, (.., raw))| {
+        all.retain(|(variation, (.., raw))| {
             let is_bound = has_two && *raw <= rate * (1.0 + BOUND_SHARE);
-            let quicker = |ways: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
-                let of = |way: Option<ChainVariation>| ways.iter().find(|(other, _)| *other == way);
-                of(*way).zip(of(None)).is_none_or(|(one, plain)| is_below(&one.1.0, &plain.1.0))
+            let quicker = |variations: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
+                let figure =
+                    |variation: Option<ChainVariation>| variations.iter().find(|(other, _)| *other == variation);
+                figure(*variation).zip(figure(None)).is_none_or(|(varied, plain)| is_below(&varied.1.0, &plain.1.0))
             };
-            let tried = |way| {
+            let tried = |variation| {
                 let mut readings = passes.iter().filter_map(|pass| pass.get(index));
-                readings.all(|reading| reading.again.iter().any(|(other, _)| *other == way))
+                readings.all(|reading| reading.again.iter().any(|(other, _)| *other == variation))
             };
-            let counts = |way| tried(way) && self.is_steady(passes, index, way) && by_pass.iter().all(quicker);
-            !has_plan || way.is_none_or(|way| !is_bound && counts(way))
+            let counts =
+                |variation| tried(variation) && self.is_steady(passes, index, variation) && by_pass.iter().all(quicker);
+            !has_plan || variation.is_none_or(|variation| !is_bound && counts(variation))
         });
         let once = |(_, (latency, ..)): &(Option<ChainVariation>, LatencyFigure)| latency.cost.high.is_none();
         all.into_iter()
@@ -81,10 +83,10 @@ impl RowAnalysis<'_> {
 
     /// Whether a variation has figures in at least half as many layouts as the planned chain in the
     /// same passes.
-    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, way: ChainVariation) -> bool {
+    fn is_steady(&self, passes: &[Vec<ProgramReading>], index: usize, variation: ChainVariation) -> bool {
         let readings = passes.iter().filter_map(|pass| pass.get(index));
         let counts = readings.filter_map(|reading| {
-            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == way)?;
+            let (_, cycles) = reading.again.iter().find(|(other, _)| *other == variation)?;
             Some([cycles.len(), reading.cycles.len()])
         });
         let [steady, planned] = counts.fold([0, 0], |sum, counts| [0, 1].map(|at| sum[at] + counts[at]));
@@ -101,18 +103,18 @@ impl RowAnalysis<'_> {
         let estimate = self.estimate_experiment(passes, index);
         let renamed = self.least_through_memory(passes, meaning);
         let plain = estimate.and_then(|estimate| self.subtract_links(meaning, estimate.cost, renamed));
-        let mut ways: Vec<ChainVariation> = Vec::new();
+        let mut variations: Vec<ChainVariation> = Vec::new();
         for reading in passes.iter().filter_map(|pass| pass.get(index)) {
-            let new: Vec<ChainVariation> = reading.again.iter().map(|(way, _)| *way).collect();
-            ways.extend(new.into_iter().filter(|way| !ways.contains(way)).collect::<Vec<_>>());
+            let new: Vec<ChainVariation> = reading.again.iter().map(|(variation, _)| *variation).collect();
+            variations.extend(new.into_iter().filter(|variation| !variations.contains(variation)).collect::<Vec<_>>());
         }
-        let again = ways.into_iter().filter_map(|way| {
-            let cost = estimate_usual(&variation_figures(passes, index, way), self.confidence)?.cost;
+        let again = variations.into_iter().filter_map(|variation| {
+            let cost = estimate_usual(&variation_figures(passes, index, variation), self.confidence)?.cost;
             let (latency, certain, raw) =
-                self.subtract_links(&self.plan.vary_chain(index, way)?.meaning, cost, None)?;
+                self.subtract_links(&self.plan.vary_chain(index, variation)?.meaning, cost, None)?;
             // Such a long chain is not limited by the rate of its instances.
-            let raw = if matches!(way, ChainVariation::Longer(_)) { f64::INFINITY } else { raw };
-            Some((Some(way), (latency, certain, raw)))
+            let raw = if matches!(variation, ChainVariation::Longer(_)) { f64::INFINITY } else { raw };
+            Some((Some(variation), (latency, certain, raw)))
         });
         plain.map(|plain| (None, plain)).into_iter().chain(again).collect()
     }
@@ -237,11 +239,11 @@ impl RowAnalysis<'_> {
     /// rate does not limit. `alternates` selects alternating chains.
     pub(super) fn address_cost(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
         let rate = self.plan.best_rate(passes.first()?);
-        let is = |meaning: &ExperimentMeaning| {
+        let fits = |meaning: &ExperimentMeaning| {
             let ExperimentMeaning::Latency { from, to, variant: None, .. } = meaning else { return false };
             from == "mem_addr" && to == output && meaning.is_alternating() == alternates
         };
-        let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| is(&one.meaning));
+        let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| fits(&one.meaning));
         let found = experiments.filter_map(|(index, one)| self.estimate_latency(passes, index, &one.meaning));
         let own = found.filter(|(latency, _, raw)| {
             latency.variant.is_none() && (*raw > rate * (1.0 + BOUND_SHARE) || rate.is_infinite())
@@ -256,8 +258,8 @@ pub(super) fn is_below(one: &OperandLatency, other: &OperandLatency) -> bool {
 }
 
 /// The figures of a variation of a chain.
-pub(crate) fn variation_figures(passes: &[Vec<ProgramReading>], index: usize, way: ChainVariation) -> Vec<f64> {
+pub(crate) fn variation_figures(passes: &[Vec<ProgramReading>], index: usize, variation: ChainVariation) -> Vec<f64> {
     let readings = passes.iter().filter_map(|pass| pass.get(index));
-    let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == way));
+    let figures = readings.flat_map(|reading| reading.again.iter().filter(|(other, _)| *other == variation));
     figures.flat_map(|(_, values)| values.clone()).collect()
 }

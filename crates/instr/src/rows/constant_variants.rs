@@ -51,17 +51,17 @@ impl TriedConstant {
 
 /// The constants of a plan that were measured fully in enough passes.
 pub(crate) fn collect_tried(plan: &FormPlan, passes: &[Vec<ProgramReading>]) -> Vec<TriedConstant> {
-    let one = |(place, constant): (usize, &EncodedConstant)| {
-        let of = |pass: &Vec<ProgramReading>| {
+    let collect = |(place, constant): (usize, &EncodedConstant)| {
+        let readings_here = |pass: &Vec<ProgramReading>| {
             let other = pass.first()?.constants.as_ref()?.iter().find(|other| other.place == place)?;
             Some((other.readings.clone(), pass.clone()))
         };
-        let (passes_here, general): (Vec<_>, Vec<_>) = passes.iter().filter_map(of).unzip();
+        let (passes_here, general): (Vec<_>, Vec<_>) = passes.iter().filter_map(readings_here).unzip();
         let enough = passes_here.len() >= PASSES_LEAST.min(passes.len());
         let plan = if enough { plan.with_constant(*constant)? } else { return None };
         Some(TriedConstant { constant: *constant, plan, passes: passes_here, general })
     };
-    plan.anatomy.constants.iter().enumerate().skip(1).filter_map(one).collect()
+    plan.anatomy.constants.iter().enumerate().skip(1).filter_map(collect).collect()
 }
 
 /// The relation of two costs.
@@ -112,14 +112,16 @@ impl RowAnalysis<'_> {
     }
 
     fn add_constant(&self, tried: &TriedConstant, row: &mut InstrRow) {
-        let with = RowAnalysis { plan: &tried.plan, ..*self };
+        let other_analysis = RowAnalysis { plan: &tried.plan, ..*self };
         let pair = |general: &[Vec<ProgramReading>], other: &[Vec<ProgramReading>]| ConstantRowPair {
             general: self.analyze_headlines(row, general),
-            other: with.analyze_headlines(row, other),
+            other: other_analysis.analyze_headlines(row, other),
         };
-        let one = std::slice::from_ref::<Vec<ProgramReading>>;
+        let single = std::slice::from_ref::<Vec<ProgramReading>>;
         let mut pairs = vec![pair(&tried.general, &tried.passes)];
-        pairs.extend(tried.general.iter().zip(&tried.passes).map(|(general, other)| pair(one(general), one(other))));
+        pairs.extend(
+            tried.general.iter().zip(&tried.passes).map(|(general, other)| pair(single(general), single(other))),
+        );
         let (variant, immediate) = (tried.constant.to_string(), tried.constant.format_immediate());
         let rate = |pair: &ConstantRowPair| match (&pair.general.throughput, &pair.other.throughput) {
             (Some(general), Some(other)) => compare_costs(&general.cost, &other.cost, RATE_CYCLES),
@@ -129,14 +131,18 @@ impl RowAnalysis<'_> {
             .filter(|difference| self.are_rates_apart(tried, *difference));
         let mut latencies = Vec::new();
         for latency in &pairs[0].other.latency {
-            let of = |row: &InstrRow| row.latency.iter().find(|other| other.is_same_pair(latency)).map(|one| one.cost);
-            let differ = |pair: &ConstantRowPair| match (of(&pair.general), of(&pair.other)) {
+            let cost = |row: &InstrRow| {
+                row.latency.iter().find(|other| other.is_same_pair(latency)).map(|latency| latency.cost)
+            };
+            let differ = |pair: &ConstantRowPair| match (cost(&pair.general), cost(&pair.other)) {
                 (Some(general), Some(other)) => compare_costs(&general, &other, LATENCY_CYCLES),
                 _ => CostDifference::None,
             };
             let found =
                 find_common_difference(pairs.iter().map(differ)).filter(|found| !tried.breaks_chain(latency, *found));
-            if found.is_some_and(|difference| with.is_chain_apart(tried, latency, &pairs[0].other, difference)) {
+            if found
+                .is_some_and(|difference| other_analysis.is_chain_apart(tried, latency, &pairs[0].other, difference))
+            {
                 let (variant, immediate) = (Some(variant.clone()), immediate.clone());
                 latencies.push(OperandLatency { variant, immediate, ..latency.clone() });
             }
@@ -185,10 +191,12 @@ impl RowAnalysis<'_> {
         row: &InstrRow,
         difference: CostDifference,
     ) -> bool {
-        let Some((index, way)) = self.find_chain(&tried.passes, latency, row) else { return false };
+        let Some((index, variation)) = self.find_chain(&tried.passes, latency, row) else { return false };
         // If only one constant has this variation, the planned chains are compared.
-        let in_way = |passes| way.map(|way| variation_figures(passes, index, way)).filter(|cycles| !cycles.is_empty());
-        let (general, other) = match (in_way(&tried.general), in_way(&tried.passes)) {
+        let varied_figures = |passes| {
+            variation.map(|variation| variation_figures(passes, index, variation)).filter(|cycles| !cycles.is_empty())
+        };
+        let (general, other) = match (varied_figures(&tried.general), varied_figures(&tried.passes)) {
             (Some(general), Some(other)) => (general, other),
             _ => (layout_figures(&tried.general, index), layout_figures(&tried.passes, index)),
         };
@@ -228,7 +236,7 @@ mod tests {
     use crate::selection::{FormCriteria, list_forms};
     use cyclescope_core::machine::Machine;
 
-    fn wanted(name: &str) -> TargetForm {
+    fn find_target(name: &str) -> TargetForm {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
         criteria.select(list_forms()).unwrap().remove(0)
     }
@@ -237,13 +245,13 @@ mod tests {
     /// long.
     fn readings(plan: &FormPlan, rate: f64, latency: f64, stray: usize) -> Vec<ProgramReading> {
         let mut first = true;
-        let of = |meaning: &ExperimentMeaning| {
+        let reading = |meaning: &ExperimentMeaning| {
             let usual = if meaning.is_rate() { rate } else { latency };
             let stray = if std::mem::take(&mut first) { stray } else { 0 };
             let layout = |at: usize| if at < stray { usual / 2.0 } else { usual * (1.0 + 1e-4 * at as f64) };
             ProgramReading { cycles: (0..6).map(layout).collect(), ..ProgramReading::default() }
         };
-        plan.experiments.iter().map(|experiment| &experiment.meaning).map(of).collect()
+        plan.experiments.iter().map(|experiment| &experiment.meaning).map(reading).collect()
     }
 
     /// Variants of a row with these rates and latencies by pass for the constant at index 1. The
@@ -258,8 +266,8 @@ mod tests {
         stray: usize,
         change: impl Fn(&FormPlan, &mut [ProgramReading]),
     ) -> (Vec<String>, Vec<String>) {
-        let wanted = wanted("Shl_rm64_imm8 r64, imm8");
-        let plan = FormPlan::new(wanted.anatomy().unwrap(), &Machine::detect().features, &wanted);
+        let target = find_target("Shl_rm64_imm8 r64, imm8");
+        let plan = FormPlan::new(target.anatomy().unwrap(), &Machine::detect().features, &target);
         let other = plan.with_constant(plan.anatomy.constants[1]).unwrap();
         let pass = |(rate, latency): &(f64, f64)| {
             let mut pass = readings(&plan, 0.5, 3.0, stray);
@@ -300,29 +308,29 @@ mod tests {
     #[test]
     fn the_chosen_chain_of_a_latency_must_show_the_difference() {
         // Without link costs, chains with links have no figure.
-        let figure = |meaning: &ExperimentMeaning, wanted: bool| matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.is_empty() == wanted);
-        for (wanted, count) in [(false, 1), (true, 0)] {
+        let figure = |meaning: &ExperimentMeaning, linkless: bool| matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.is_empty() == linkless);
+        for (linkless, count) in [(false, 1), (true, 0)] {
             let few = |plan: &FormPlan, readings: &mut [ProgramReading]| {
                 let all = plan.experiments.iter().zip(readings);
-                all.filter(|(experiment, _)| figure(&experiment.meaning, wanted))
+                all.filter(|(experiment, _)| figure(&experiment.meaning, linkless))
                     .for_each(|(_, reading)| reading.cycles.truncate(2));
             };
-            assert_eq!(variants_with(&[(0.25, 2.0); 2], 0, few).1.len(), count, "{wanted}");
+            assert_eq!(variants_with(&[(0.25, 2.0); 2], 0, few).1.len(), count, "{linkless}");
         }
     }
 
     #[test]
     fn few_layouts_are_never_separate() {
-        let some = |count: usize, cycles: f64| vec![cycles; count];
-        let with = |count: usize, stray: usize| [some(count - stray, 2.0), some(stray, 4.0)].concat();
+        let layouts = |count: usize, cycles: f64| vec![cycles; count];
+        let mixed = |count: usize, stray: usize| [layouts(count - stray, 2.0), layouts(stray, 4.0)].concat();
         for (count, most) in [(1, None), (2, None), (5, None), (6, Some(0)), (8, Some(1)), (10, Some(2)), (40, Some(2))]
         {
             for stray in 0..count / 2 {
                 let separate = most.is_some_and(|most| stray <= most);
-                assert_eq!(are_apart(&with(count, stray), &some(count, 3.0)), separate, "{stray} of {count}");
+                assert_eq!(are_apart(&mixed(count, stray), &layouts(count, 3.0)), separate, "{stray} of {count}");
             }
         }
-        assert!(!are_apart(&some(5, 2.0), &some(12, 3.0)) && !are_apart(&some(12, 2.0), &some(5, 3.0)));
+        assert!(!are_apart(&layouts(5, 2.0), &layouts(12, 3.0)) && !are_apart(&layouts(12, 2.0), &layouts(5, 3.0)));
     }
 
     #[test]
@@ -330,11 +338,11 @@ mod tests {
         let features = Machine::detect().features;
         let several = list_forms()
             .into_iter()
-            .filter(|wanted| wanted.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
-        for wanted in several.step_by(7) {
-            let plan = FormPlan::new(wanted.anatomy().unwrap(), &features, &wanted);
+            .filter(|target| target.anatomy().is_some_and(|anatomy| anatomy.constants.len() > 1));
+        for target in several.step_by(7) {
+            let plan = FormPlan::new(target.anatomy().unwrap(), &features, &target);
             for constant in &plan.anatomy.constants {
-                assert!(plan.with_constant(*constant).is_some(), "{:?} {constant}", wanted.form);
+                assert!(plan.with_constant(*constant).is_some(), "{:?} {constant}", target.form);
             }
         }
     }

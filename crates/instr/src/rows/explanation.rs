@@ -123,9 +123,9 @@ fn explain_usual(
             meaning => (None, meaning),
         };
         let (trial, raw) = build_trial(experiment, &layouts, confidence);
-        let left_out = |of: fn(&ProgramReading) -> u32| readings.iter().map(|reading| of(reading)).sum();
+        let rejected = |count: fn(&ProgramReading) -> u32| readings.iter().map(|reading| count(reading)).sum();
         let trial =
-            ProgramTrial { bent: left_out(|reading| reading.bent), void: left_out(|reading| reading.void), ..trial };
+            ProgramTrial { bent: rejected(|reading| reading.bent), void: rejected(|reading| reading.void), ..trial };
         match meaning {
             ExperimentMeaning::Throughput { recipe, variant, .. } => {
                 let variant = values.or_else(|| variant.clone());
@@ -156,16 +156,18 @@ struct RowExplainer<'a> {
 impl RowExplainer<'_> {
     /// Trials of the variations of an experiment's chain.
     fn explain_variations(&self, index: usize, readings: &[&ProgramReading]) -> Vec<ProgramTrial> {
-        let ways: BTreeSet<ChainVariation> =
-            readings.iter().flat_map(|reading| reading.again.iter().map(|(way, _)| *way)).collect();
-        let one = |way: ChainVariation| {
-            let experiment = self.plan.vary_chain(index, way)?;
-            let of = |reading: &&ProgramReading| Some(reading.again.iter().find(|(other, _)| *other == way)?.1.clone());
-            let layouts: Vec<Vec<f64>> = readings.iter().filter_map(of).collect();
+        let variations: BTreeSet<ChainVariation> =
+            readings.iter().flat_map(|reading| reading.again.iter().map(|(variation, _)| *variation)).collect();
+        let explain = |variation: ChainVariation| {
+            let experiment = self.plan.vary_chain(index, variation)?;
+            let figures = |reading: &&ProgramReading| {
+                Some(reading.again.iter().find(|(other, _)| *other == variation)?.1.clone())
+            };
+            let layouts: Vec<Vec<f64>> = readings.iter().filter_map(figures).collect();
             let (trial, raw) = build_trial(&experiment, &layouts, self.confidence);
             Some(self.explain_chain(trial, &experiment.meaning, None, raw))
         };
-        ways.into_iter().filter_map(one).collect()
+        variations.into_iter().filter_map(explain).collect()
     }
 
     /// A trial of a latency. `values` describes special operand values.
@@ -406,9 +408,9 @@ mod tests {
     #[test]
     fn every_figure_of_a_row_has_a_taken_program() {
         let criteria = FormCriteria { filters: vec!["Add_r64_rm64 r64, r64".to_string()], ..FormCriteria::default() };
-        let wanted = criteria.select(list_forms()).unwrap().remove(0);
+        let target = criteria.select(list_forms()).unwrap().remove(0);
         let features = Machine::detect().features;
-        let plan = FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &features, &wanted);
+        let plan = FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &features, &target);
         let cycles = |experiment: &FormExperiment| match &experiment.meaning {
             ExperimentMeaning::Throughput { recipe, .. } => 0.25 + 0.001 * recipe.len() as f64,
             _ => 1.0,

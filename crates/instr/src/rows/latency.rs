@@ -66,8 +66,8 @@ impl RowAnalysis<'_> {
         let rate = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
         let found = self.choose_latencies(passes, rate, &mut row.clone());
         let (.., index) = found.into_iter().find(|(other, ..)| other.is_same_pair(latency))?;
-        let way = self.find_quickest(passes, index, &self.plan.experiments[index].meaning)?.0;
-        Some((index, way))
+        let variation = self.find_quickest(passes, index, &self.plan.experiments[index].meaning)?.0;
+        Some((index, variation))
     }
 
     pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
@@ -79,11 +79,14 @@ impl RowAnalysis<'_> {
             // Uses the variation that counts over all passes: which is quickest in one pass is
             // chance.
             let Some((counts, _)) = self.find_quickest(passes, *index, meaning) else { continue };
-            let of = |pass| {
-                let ways = self.estimate_variations(std::slice::from_ref(pass), *index, meaning);
-                ways.into_iter().find(|(way, _)| *way == counts).map(|(_, figure)| latency_cycles(&figure.0))
+            let cost = |pass| {
+                let variations = self.estimate_variations(std::slice::from_ref(pass), *index, meaning);
+                variations
+                    .into_iter()
+                    .find(|(variation, _)| *variation == counts)
+                    .map(|(_, figure)| latency_cycles(&figure.0))
             };
-            let costs = passes.iter().filter_map(of).collect();
+            let costs = passes.iter().filter_map(cost).collect();
             let links = self.sum_links(meaning);
             if let Some(PassDisagreement { caveat, range }) = self.find_disagreement(costs, links, &what) {
                 row.caveats.push(caveat);
@@ -186,7 +189,7 @@ mod tests {
         let chain = |experiment: &FormExperiment| matches!(experiment.meaning, ExperimentMeaning::Latency { .. });
         let index = plan.experiments.iter().position(chain).unwrap();
         readings[index].cycles = vec![cycles; 3];
-        readings[index].again = again.iter().map(|(way, cycles)| (*way, vec![*cycles; 3])).collect();
+        readings[index].again = again.iter().map(|(variation, cycles)| (*variation, vec![*cycles; 3])).collect();
         (readings, index)
     }
 
@@ -218,7 +221,7 @@ mod tests {
         let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
         let rates = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         let rate_at = plan.experiments.iter().position(rates).unwrap();
-        let way = |has_two: bool, rate: f64| {
+        let variation = |has_two: bool, rate: f64| {
             let curve = |turns: f64| 18.0 + 2.2 * turns + 1.8 * (turns - 50.0).max(0.0);
             let mut reading = super::super::regimes::tests::pass(&curve, 4.0);
             reading.regimes = reading.regimes.filter(|_| has_two);
@@ -228,9 +231,9 @@ mod tests {
             readings[rate_at].cycles = vec![rate; 3];
             analysis.find_quickest(&[readings], index, &plan.experiments[index].meaning).unwrap().0
         };
-        assert_eq!(way(true, 2.0), None);
-        assert_eq!(way(true, 0.5), Some(ChainVariation::Beside(3)));
-        assert_eq!(way(false, 2.0), Some(ChainVariation::Beside(3)));
+        assert_eq!(variation(true, 2.0), None);
+        assert_eq!(variation(true, 0.5), Some(ChainVariation::Beside(3)));
+        assert_eq!(variation(false, 2.0), Some(ChainVariation::Beside(3)));
     }
 
     #[test]
@@ -238,8 +241,8 @@ mod tests {
         let plan = plan("Imul_r64_rm64 r64, r64");
         let gauge = LinkCosts::from_ones(&[links::FROM_32]);
         let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
-        let way = ChainVariation::Longer(8);
-        let links = match plan.vary_chain(1 + 7, way) {
+        let variation = ChainVariation::Longer(8);
+        let links = match plan.vary_chain(1 + 7, variation) {
             Some(FormExperiment { meaning: ExperimentMeaning::Latency { links, .. }, .. }) => links.len() as f64,
             _ => 9.0,
         };
@@ -252,9 +255,9 @@ mod tests {
             ((super::latency_cycles(&latency) * 100.0).round() / 100.0, latency.bound)
         };
         assert_eq!(bound(3.0, &[]), (3.0, LatencyBound::Upper), "no slower than its instances");
-        assert_eq!(bound(3.4, &[(way, 3.0 + links)]), (3.0, LatencyBound::Exact));
-        assert_eq!(bound(3.0, &[(way, 3.01 + links)]), (3.0, LatencyBound::Exact), "a longer chain agrees");
-        assert_eq!(bound(3.0, &[(way, 4.0 + links)]), (3.0, LatencyBound::Upper), "a longer chain disagrees");
+        assert_eq!(bound(3.4, &[(variation, 3.0 + links)]), (3.0, LatencyBound::Exact));
+        assert_eq!(bound(3.0, &[(variation, 3.01 + links)]), (3.0, LatencyBound::Exact), "a longer chain agrees");
+        assert_eq!(bound(3.0, &[(variation, 4.0 + links)]), (3.0, LatencyBound::Upper), "a longer chain disagrees");
         assert_eq!(
             bound(5.5, &[(ChainVariation::Beside(4), 4.0)]),
             (5.5, LatencyBound::Exact),

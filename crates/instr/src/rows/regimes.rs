@@ -71,7 +71,7 @@ fn fit_at_knee(turns: &[f64], cycles: &[f64], saturated: f64, knee: f64) -> (Two
             .map(|(turns, cycles)| (turns.min(knee), cycles - saturated * (turns - knee).max(0.0), 1.0 / cycles))
     };
     let weight: f64 = points().map(|(.., weight)| weight).sum();
-    let mean = |of: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * of(point)).sum::<f64>() / weight;
+    let mean = |part: fn((f64, f64, f64)) -> f64| points().map(|point| point.2 * part(point)).sum::<f64>() / weight;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let moments = points().fold([0.0; 2], |[xx, xy], (at, value, weight)| {
         [xx + weight * (at - x) * (at - x), xy + weight * (at - x) * (value - y)]
@@ -108,14 +108,14 @@ fn estimate_turn(passes: &[&ProgramReading], confidence: f64) -> Option<(TurnCos
     fit_lines(&turns, &middle, saturated.value)?;
     let fitting: Vec<TwoLineFit> =
         curves.iter().filter_map(|cycles| fit_lines(&turns, cycles, saturated.value)).collect();
-    let of = |figure: fn(&TwoLineFit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
-    let fresh = t_interval(&of(|fit| fit.fresh), confidence)?;
+    let all = |figure: fn(&TwoLineFit) -> f64| fitting.iter().map(figure).collect::<Vec<f64>>();
+    let fresh = t_interval(&all(|fit| fit.fresh), confidence)?;
     if fresh.value < TURN_LEAST || !is_quicker(fresh, saturated) {
         return None;
     }
     // The effect of the remaining distances on slope and knee.
-    let [off, fresh_off] = [of(|fit| fit.off), of(|fit| fit.fresh_off)].map(|all| statistics::mean(&all));
-    let knee = t_interval(&of(|fit| fit.knee), confidence)?;
+    let [off, fresh_off] = [all(|fit| fit.off), all(|fit| fit.fresh_off)].map(|distances| statistics::mean(&distances));
+    let knee = t_interval(&all(|fit| fit.knee), confidence)?;
     let fresh = fresh.widen_by(2.0 * fresh_off / knee.value);
     let knee = knee.widen_by(off / (saturated.value - fresh.value));
     Some((TurnCosts { fresh, knee, instructions }, saturated))

@@ -38,23 +38,23 @@ impl RowAnalysis<'_> {
     /// same ends.
     pub(super) fn judge_standings(&self, passes: &[Vec<ProgramReading>]) -> BTreeMap<usize, ChainStanding> {
         let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
-        let known = |wanted: bool| {
+        let unrenamed = |alternates: bool| {
             let chains = self.plan.experiments.iter().enumerate().filter(move |(_, one)| {
                 let ExperimentMeaning::Latency { ports: Some(ports), .. } = &one.meaning else {
                     return false;
                 };
                 let through = [ports.0.place, ports.1.place].contains(&OperandPlace::Memory);
-                through && one.meaning.is_alternating() == wanted
+                through && one.meaning.is_alternating() == alternates
             });
-            let of = |(index, one): (usize, &FormExperiment)| {
+            let estimate = |(index, one): (usize, &FormExperiment)| {
                 let (latency, _, raw) = self.estimate_latency(passes, index, &one.meaning)?;
                 (latency.variant.as_deref() != Some(RENAMED)).then_some((index, latency, raw))
             };
-            chains.filter_map(of).collect::<Vec<_>>()
+            chains.filter_map(estimate).collect::<Vec<_>>()
         };
-        let alternating = known(true);
+        let alternating = unrenamed(true);
         let mut standings = BTreeMap::new();
-        for (index, one, _) in known(false) {
+        for (index, one, _) in unrenamed(false) {
             let meaning = &self.plan.experiments[index].meaning;
             if self.may_be_renamed(passes, meaning) {
                 standings.insert(index, ChainStanding::Unsure);

@@ -158,8 +158,8 @@ pub(super) mod tests {
 
     pub(in super::super) fn plan(name: &str) -> FormPlan {
         let criteria = FormCriteria { filters: vec![name.to_string()], ..FormCriteria::default() };
-        let wanted = criteria.select(list_forms()).unwrap().remove(0);
-        FormPlan::new(FormAnatomy::from_form(wanted.form).unwrap(), &Machine::detect().features, &wanted)
+        let target = criteria.select(list_forms()).unwrap().remove(0);
+        FormPlan::new(FormAnatomy::from_form(target.form).unwrap(), &Machine::detect().features, &target)
     }
 
     #[test]

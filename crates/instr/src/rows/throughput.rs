@@ -34,8 +34,8 @@ impl RowAnalysis<'_> {
         let ExperimentMeaning::Throughput { recipe, burdened, .. } = &self.plan.experiments[index].meaning else {
             return None;
         };
-        let of = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost.value);
-        let costs = programs[place].iter().filter_map(of).collect();
+        let estimate = |figures: &Vec<f64>| Some(self.estimate_figures(index, figures)?.cost.value);
+        let costs = programs[place].iter().filter_map(estimate).collect();
         if let Some(PassDisagreement { caveat, range }) = self.find_disagreement(costs, 0.0, "reciprocal throughput") {
             row.caveats.push(caveat);
             cost = Interval { low: cost.low.min(range[0]), high: cost.high.max(range[1]), ..cost };

@@ -122,12 +122,12 @@ fn sort_reasons(reasons: BTreeMap<String, u64>) -> Vec<ReasonCount> {
 }
 
 fn is_memory_operand(operand: &str) -> bool {
-    let of = |prefix: &str| {
+    let has_prefix = |prefix: &str| {
         operand
             .strip_prefix(prefix)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    of("m") || of("vm") || of("moffs") || operand.starts_with('[')
+    has_prefix("m") || has_prefix("vm") || has_prefix("moffs") || operand.starts_with('[')
 }
 
 impl FormTally {

@@ -18,13 +18,13 @@ fn experiments(code: Code, operands: &str) -> (Vec<FormExperiment>, Instruction)
 }
 
 fn latency(experiments: &[FormExperiment], from_name: &str, to_name: &str, special: Option<&str>) -> FormExperiment {
-    let is = |experiment: &&FormExperiment| match &experiment.meaning {
+    let matches = |experiment: &&FormExperiment| match &experiment.meaning {
         ExperimentMeaning::Latency { from, to, variant, .. } => {
             from == from_name && to == to_name && variant.as_deref() == special
         }
         _ => false,
     };
-    experiments.iter().find(is).expect("the chain exists").clone()
+    experiments.iter().find(matches).expect("the chain exists").clone()
 }
 
 /// The experiment with a modified period.

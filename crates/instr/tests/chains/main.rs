@@ -125,10 +125,10 @@ impl Tally {
         let mut recipes: BTreeMap<String, (usize, Others)> = BTreeMap::new();
         // Variations that are measured only if a chain's cost is not a whole number or is near its
         // instances' rate.
-        let ways = [ChainVariation::Longer(8), ChainVariation::Beside(3)];
+        let variations = [ChainVariation::Longer(8), ChainVariation::Beside(3)];
         let again = (0..plan.experiments.len())
-            .flat_map(|index| ways.map(|way| (index, way)))
-            .filter_map(|(index, way)| plan.vary_chain(index, way));
+            .flat_map(|index| variations.map(|variation| (index, variation)))
+            .filter_map(|(index, variation)| plan.vary_chain(index, variation));
         for experiment in plan.experiments.iter().cloned().chain(again) {
             let experiment = &experiment;
             let others = match judge(experiment, &sample) {

@@ -9,10 +9,10 @@ use iced_x86::Code;
 
 /// The forms with these codes and operands.
 fn forms(wanted: &[(Code, &str)]) -> Vec<InstructionForm> {
-    let is = |form: &InstructionForm| {
+    let matches = |form: &InstructionForm| {
         wanted.iter().any(|(code, operands)| form.code == *code && form.describe_operands() == *operands)
     };
-    let found: Vec<InstructionForm> = forms::all_forms().filter(is).collect();
+    let found: Vec<InstructionForm> = forms::all_forms().filter(matches).collect();
     assert_eq!(found.len(), wanted.len());
     found
 }

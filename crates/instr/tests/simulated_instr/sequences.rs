@@ -81,12 +81,12 @@ fn a_latency_is_the_sum_along_the_carried_path() {
             for (name, path) in *carried {
                 let latency = row.latency.iter().find(|one| one.from == *name).expect("it is there");
                 // The first instruction of the second case is not part of the path.
-                let of = if path.len() == 1 && text.contains(';') {
+                let part = if path.len() == 1 && text.contains(';') {
                     &text[text.find(';').expect("one") + 1..]
                 } else {
                     text
                 };
-                let simulated = simulated(&model, of, path);
+                let simulated = simulated(&model, part, path);
                 let found = latency.cost.value.expect("a number");
                 let fits = match latency.bound {
                     LatencyBound::Exact => (found - simulated).abs() < 0.05,

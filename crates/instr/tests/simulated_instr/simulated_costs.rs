@@ -21,9 +21,9 @@ pub fn origin(plan: &FormPlan, latency: &OperandLatency) -> Option<FormExperimen
         _ => false,
     };
     let again = || {
-        let ways = (1..100).map(ChainVariation::Longer).chain((1..20).map(ChainVariation::Beside));
-        let all = ways.flat_map(|way| (0..plan.experiments.len()).map(move |index| (index, way)));
-        all.filter_map(|(index, way)| plan.vary_chain(index, way)).find(is_it)
+        let variations = (1..100).map(ChainVariation::Longer).chain((1..20).map(ChainVariation::Beside));
+        let all = variations.flat_map(|variation| (0..plan.experiments.len()).map(move |index| (index, variation)));
+        all.filter_map(|(index, variation)| plan.vary_chain(index, variation)).find(is_it)
     };
     plan.experiments.iter().find(|experiment| is_it(experiment)).cloned().or_else(again)
 }
