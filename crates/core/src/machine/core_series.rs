@@ -1,12 +1,13 @@
-//! The core clock over time, from a series of short measurements (looks).
+//! The core clock over time, from a series of short samples.
 //!
-//! A look reads the ruler for about a tenth of a millisecond. Looks have noise, so two different looks are not yet a
-//! change of the core clock. A change is three looks in a row, all on one side of the level before by more than 1 %
-//! and by more than five times the looks' noise. The noise is computed from differences of adjacent looks, so that
+//! A sample reads the ruler for about a tenth of a millisecond. Samples have noise, so two
+//! different samples are not yet a change of the core clock. A change is three consecutive samples
+//! on one side of the previous level. They must differ from it by more than 1 % and by more than
+//! five times the noise. The noise is computed from differences of adjacent samples, so that
 //! changes do not increase it.
 //!
-//! Limits: changes that last for fewer than three looks are not counted; a clock that changes at nearly every look
-//! is taken for noise. A slow drift counts as a change each time that it has left its last level.
+//! Limits: changes shorter than three samples are not counted. A clock that changes at nearly every
+//! sample is taken for noise. A slow drift counts as a change each time it leaves its last level.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +17,10 @@ use crate::error::StaticText;
 use crate::statistics::{median, quantiles};
 use crate::unit::{Hertz, Unit};
 
-/// A look at the core clock.
+/// A sample of the core clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreClockSample {
-    /// Middle of the look, in seconds since the series began.
+    /// Middle of the sample, in seconds since the series began.
     pub at_s: f64,
     /// Units that the timing method counts per core cycle.
     pub raw_per_cycle: f64,
@@ -31,29 +32,31 @@ pub struct CoreSeries {
     /// The timing method.
     #[serde(deserialize_with = "crate::error::constant")]
     pub clock: StaticText,
-    /// Unit of its readings.
+    /// Unit of the timing method's readings.
     pub unit: Unit,
-    /// The series, at most 200 points: single looks, or groups of adjacent ones where there are more.
+    /// At most 200 points: single samples, or groups of adjacent ones in a longer series.
     pub points: Vec<CorePoint>,
-    /// Raw units a core cycle: lowest, median and highest, without single looks that differ from both adjacent ones.
+    /// Raw units per core cycle: lowest, median and highest. Excludes single samples that differ
+    /// from both adjacent ones.
     pub raw_per_cycle: [f64; 3],
-    /// The core clock in MHz: slowest, median and fastest. `None` where the timing method's rate is not known.
+    /// The core clock in MHz: slowest, median and fastest. `None` if the timing method's rate is
+    /// unknown.
     pub megahertz: Option<[f64; 3]>,
-    /// The noise of one look: its standard deviation as a share of the value.
+    /// Standard deviation of one sample, as a share of the value.
     pub noise: f64,
-    /// The smallest change that counts, as a share of the level before.
+    /// Smallest change that counts, as a share of the previous level.
     pub least_change: f64,
     /// Number of changes.
     pub change_count: usize,
-    /// The first of them, at most 200.
+    /// The first changes, at most 200.
     pub changes: Vec<CoreClockChange>,
-    /// Looks that were taken.
+    /// Number of samples.
     pub looks: usize,
-    /// Those that something disturbed, which are in no figure here.
+    /// Number of disturbed samples, which no figure here includes.
     pub lost: usize,
-    /// Median time from one look to the next, in seconds: a change shows after three of them.
+    /// Median time between samples, in seconds. A change shows after three samples.
     pub look_s: f64,
-    /// Time from the first look to the last, in seconds.
+    /// Time from the first sample to the last, in seconds.
     pub seconds: f64,
     /// Whether the TSC's step is the same at the slowest and the fastest core clock.
     pub step: Fact<StepAtClocks>,
@@ -64,42 +67,43 @@ pub struct CoreSeries {
 pub struct CorePoint {
     /// Seconds since the series began.
     pub at_s: f64,
-    /// Raw units a core cycle: the median of the point's looks.
+    /// Raw units per core cycle: the median of the point's samples.
     pub raw_per_cycle: f64,
-    /// The lowest and the highest of its looks.
+    /// Lowest and highest of its samples.
     pub range: [f64; 2],
-    /// The core clock in MHz, where the timing method's rate is known.
+    /// The core clock in MHz, if the timing method's rate is known.
     pub megahertz: Option<f64>,
 }
 
 /// A change of the core clock.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CoreClockChange {
-    /// The last look before, in seconds since the series began.
+    /// The last sample before the change, in seconds since the series began.
     pub after_s: f64,
-    /// The first look at the new level.
+    /// The first sample at the new level, in seconds since the series began.
     pub at_s: f64,
-    /// Raw units a core cycle before.
+    /// Raw units per core cycle before.
     pub from: f64,
-    /// Raw units a core cycle after.
+    /// Raw units per core cycle after.
     pub to: f64,
 }
 
-/// Points, and changes, that a series keeps.
+/// Largest number of points, and of changes, in a series.
 pub const MOST_POINTS: usize = 200;
-/// The clock has changed where looks differ by more than this share.
+/// A change must exceed this share of the level.
 pub const CHANGE_SHARE: f64 = 0.01;
-/// And by more than this number of standard deviations of a sample.
+/// It must also exceed this number of standard deviations of a sample.
 pub(crate) const NOISE_FACTOR: f64 = 5.0;
-/// In this number of consecutive samples.
+/// It must last for this number of consecutive samples.
 pub(crate) const CONFIRMING_SAMPLES: usize = 3;
-/// Looks that a level is the median of, at most: the first ones, so that a slow drift leaves it.
+/// Largest number of samples whose median is a level. They are the first ones, so that a slow drift
+/// leaves the level.
 const LEVEL_SAMPLES: usize = 33;
-/// Fewer looks say nothing of noise.
+/// Fewer samples give no estimate of the noise.
 const FEWEST_SAMPLES: usize = 8;
 
 impl CoreSeries {
-    /// The series of these looks, in their order. `lost` is the number of those that were disturbed.
+    /// Builds the series from samples in order of time. `lost` is the number of disturbed samples.
     pub fn from_samples(
         looks: &[CoreClockSample],
         lost: usize,
@@ -122,7 +126,7 @@ impl CoreSeries {
             clock,
             unit,
             points: group_by_time(looks).map(|group| CorePoint::from_samples(group, megahertz)).collect(),
-            // The most raw units a cycle is the slowest clock.
+            // The most raw units per cycle mean the slowest clock.
             megahertz: rate.map(|rate| [highest, middle, lowest].map(|raw| rate.to_megahertz() / raw)),
             raw_per_cycle,
             noise,
@@ -137,7 +141,7 @@ impl CoreSeries {
         })
     }
 
-    /// Whether a change was seen.
+    /// Whether the core clock changed.
     pub fn has_changed(&self) -> bool {
         self.change_count > 0
     }
@@ -156,36 +160,37 @@ impl CorePoint {
     }
 }
 
-/// The smallest change that counts, where looks have this noise.
+/// Smallest change that counts at this noise.
 fn least_change(noise: f64) -> f64 {
     CHANGE_SHARE.max(NOISE_FACTOR * noise)
 }
 
-/// Whether the clock changed during these looks. Their range does not tell: it grows with their number, whatever the clock
-/// does.
+/// Whether the clock changed during these samples. Their range would not show it: it grows with
+/// their number even if the clock is steady.
 pub fn has_clock_changed(looks: &[CoreClockSample]) -> bool {
     !find_changes(looks, least_change(sample_noise(looks))).is_empty()
 }
 
-/// The standard deviation of one look, as a share. From the differences of neighbours, whose spread has twice
-/// the variance (J. von Neumann, "Distribution of the ratio of the mean square successive difference to the
-/// variance", 1941), and from their median, which changes now and then do not move.
+/// Standard deviation of one sample, as a share. The differences of adjacent samples have twice its
+/// variance (J. von Neumann, "Distribution of the ratio of the mean square successive difference to
+/// the variance", 1941). Their median ignores occasional changes of the clock.
 fn sample_noise(looks: &[CoreClockSample]) -> f64 {
-    /// From the median of absolute values to the standard deviation of a normal distribution.
+    /// Factor from the median of absolute values to the standard deviation of a normal
+    /// distribution.
     const NORMAL: f64 = 1.4826;
     let step = |pair: &[CoreClockSample]| (pair[1].raw_per_cycle / pair[0].raw_per_cycle).ln().abs();
     let mut steps: Vec<f64> = looks.windows(2).map(step).collect();
     NORMAL * median(&mut steps) / std::f64::consts::SQRT_2
 }
 
-/// Lowest, median and highest of some looks' raw units a core cycle, each look being the median of itself and its neighbours.
-/// `None` of fewer than three.
+/// Lowest, median and highest raw units per core cycle. Each sample is first replaced by the median
+/// of itself and the two adjacent ones. `None` for fewer than three samples.
 fn smoothed_extremes(rates: &[f64]) -> Option<[f64; 3]> {
     let mut smooth: Vec<f64> = rates.windows(3).map(|triple| median(&mut triple.to_vec())).collect();
     (!smooth.is_empty()).then(|| quantiles(&mut smooth, [0.0, 0.5, 1.0]))
 }
 
-/// Cuts the looks into levels; where two meet, the clock has changed.
+/// Splits the samples into levels; the clock changes where two levels meet.
 fn find_changes(looks: &[CoreClockSample], least: f64) -> Vec<CoreClockChange> {
     let mut levels: Vec<&[CoreClockSample]> = Vec::new();
     let mut rest = looks;
@@ -204,12 +209,13 @@ fn find_changes(looks: &[CoreClockSample], least: f64) -> Vec<CoreClockChange> {
     levels.windows(2).map(change).collect()
 }
 
-/// The level that begins with these looks.
+/// The level that starts with these samples.
 fn median_level(looks: &[CoreClockSample]) -> f64 {
     median(&mut looks.iter().take(LEVEL_SAMPLES).map(|look| look.raw_per_cycle).collect::<Vec<_>>())
 }
 
-/// Where the level that the looks begin with is left.
+/// Index of the first sample after the level that starts the samples; `None` if they all belong to
+/// it.
 fn find_level_end(looks: &[CoreClockSample], least: f64) -> Option<usize> {
     let last = looks.len().checked_sub(CONFIRMING_SAMPLES)?;
     (CONFIRMING_SAMPLES..=last).find(|&at| {
@@ -220,7 +226,7 @@ fn find_level_end(looks: &[CoreClockSample], least: f64) -> Option<usize> {
     })
 }
 
-/// Groups of neighbours in equal spans of time, at most as many as points.
+/// Groups adjacent samples by equal spans of time, into at most [`MOST_POINTS`] groups.
 fn group_by_time(looks: &[CoreClockSample]) -> impl Iterator<Item = &[CoreClockSample]> {
     let (start, count) = (looks[0].at_s, looks.len());
     let span = (looks[count - 1].at_s - start).max(f64::MIN_POSITIVE);
@@ -236,7 +242,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// Looks every 0.1 ms: each level with its number of looks, and with this noise.
+    /// Samples every 0.1 ms, with this number of samples at each level and this noise.
     fn looks(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<CoreClockSample> {
         let mut random = Random::new(seed);
         let values = levels.iter().flat_map(|&(level, count)| std::iter::repeat_n(level, count));
@@ -254,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn planted_changes_are_counted_and_timed() {
+    fn simulated_changes_are_counted_and_timed() {
         let levels = [(0.75, 300), (0.72, 40), (0.75, 5), (0.70, 655)];
         for (seed, noise) in [0.0, 1e-4, 1e-3, 2e-3].into_iter().enumerate() {
             let found = series(&looks(&levels, noise, seed as u64));
@@ -274,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_alone_is_no_change() {
+    fn noise_alone_is_not_a_change() {
         for seed in 0..200 {
             for noise in [1e-4, 2e-3, 5e-3, 0.05] {
                 let found = series(&looks(&[(0.75, 1000)], noise, seed));
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_outliers_and_pairs_are_neither_change_nor_extreme() {
+    fn one_or_two_outliers_are_neither_change_nor_extreme() {
         let mut looks = looks(&[(0.75, 500)], 5e-4, 1);
         looks[100].raw_per_cycle = 1.5;
         looks[0].raw_per_cycle = 0.4;
@@ -297,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_is_a_change_each_time_it_has_left_its_level() {
+    fn a_drift_counts_each_time_it_leaves_its_level() {
         let levels: Vec<(f64, usize)> = (0..1000).map(|at| (0.7 * (1.0 + 5e-5 * at as f64), 1)).collect();
         let found = series(&looks(&levels, 1e-4, 2));
         assert!((3..=5).contains(&found.change_count), "{:?}", found.changes);
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn few_looks_are_points_and_too_few_a_reason() {
+    fn few_samples_stay_points_and_too_few_give_a_reason() {
         let few = looks(&[(0.75, 20)], 1e-3, 3);
         let found = series(&few);
         assert_eq!((found.points.len(), found.looks), (20, 20));

@@ -10,7 +10,7 @@ use super::super::noise::NoiseBetween;
 use super::super::tsc_study::TscStudy;
 use super::*;
 
-/// A machine of which nothing is known but a target CPU.
+/// A machine of which only the target CPU is known.
 fn blank() -> Machine {
     Machine::from_sources(CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"))
 }
@@ -20,7 +20,7 @@ fn find(machine: &Machine, name: &str) -> Option<MachineFinding> {
 }
 
 #[test]
-fn unknown_facts_make_no_findings() {
+fn unknown_facts_give_no_findings() {
     let machine = blank();
     for name in ["governor", "turbo", "isolation", "cpu_quota", "steal", "load", "tsc_rate", "tsc_step"] {
         assert_eq!(find(&machine, name), None, "{name}");
@@ -57,7 +57,7 @@ fn quotas_below_one_cpu_are_problems() {
 }
 
 #[test]
-fn counters_tell_what_stands_against_them() {
+fn unavailable_counters_name_the_reason_and_remedy() {
     let machine = blank();
     let mut counters = CounterFacts::detect(&machine.features, &SystemFiles::rooted_at("/nonexistent"));
     let find = |counters: &CounterFacts| {
@@ -73,7 +73,7 @@ fn counters_tell_what_stands_against_them() {
 }
 
 #[test]
-fn a_sibling_can_be_taken_offline_and_isolated_cpus_are_named() {
+fn remedies_name_the_sibling_and_isolated_cpus() {
     let mut machine = blank();
     let target = machine.target.as_mut().unwrap();
     target.cpu = 3;
@@ -85,7 +85,7 @@ fn a_sibling_can_be_taken_offline_and_isolated_cpus_are_named() {
 }
 
 #[test]
-fn siblings_are_believed_or_proved() {
+fn siblings_are_reported_or_proved() {
     let mut machine = blank();
     let target = machine.target.as_mut().unwrap();
     target.cpu = 3;
@@ -114,7 +114,7 @@ fn siblings_are_believed_or_proved() {
 }
 
 #[test]
-fn noise_is_weighed() {
+fn noise_gets_a_severity() {
     let machine = blank();
     let nothing = || Fact::unknown("not counted");
     let mut between = NoiseBetween {
@@ -140,9 +140,9 @@ fn noise_is_weighed() {
     assert_eq!(steal(&between).state, FindingState::Ok);
 }
 
-/// The findings about the clock, from a real study with invented changes.
+/// Findings about the clock, from a real study with simulated changes.
 #[test]
-fn disagreements_about_the_rate_are_found() {
+fn rate_disagreements_are_found() {
     let machine = Machine::detect();
     let counters = CounterFacts::detect(&machine.features, &SystemFiles::system());
     let Ok(mut study) = TscStudy::measure(&machine, &counters, Duration::from_millis(10)) else {
@@ -181,7 +181,7 @@ fn ring_0(machine: &Machine, module: &Fact<ModuleStudy>) -> MachineFinding {
     collect_findings(&evidence).into_iter().find(|finding| finding.name == "ring_0").unwrap()
 }
 
-/// A machine that the module could be loaded on.
+/// A machine that could load the module.
 fn with_module() -> Machine {
     let mut machine = blank();
     let facts = &mut machine.kernel_module;
@@ -193,7 +193,7 @@ fn with_module() -> Machine {
 }
 
 #[test]
-fn a_module_that_can_be_loaded_is_advised_one_step_at_a_time() {
+fn advice_on_loading_the_module_comes_one_step_at_a_time() {
     let mut machine = with_module();
     let none = Fact::unknown("the kernel module is not loaded");
     assert!(ring_0(&machine, &none).remedy.unwrap().contains("insmod"));
@@ -206,7 +206,7 @@ fn a_module_that_can_be_loaded_is_advised_one_step_at_a_time() {
 }
 
 #[test]
-fn a_loaded_module_works_or_says_why_not() {
+fn a_loaded_module_works_or_gives_the_reason() {
     let mut machine = with_module();
     machine.kernel_module.loaded = Fact::Known(true);
     machine.kernel_module.refused = Fact::Known(None);
@@ -222,11 +222,11 @@ fn a_loaded_module_works_or_says_why_not() {
     machine.kernel_module.lockdown = Fact::Known(Some("integrity".to_string()));
     assert_eq!(ring_0(&machine, &closed).remedy, None);
     machine.kernel_module.refused = Fact::Known(Some("a reason".to_string()));
-    assert!(ring_0(&machine, &closed).text.ends_with("refuses this machine: a reason"));
+    assert!(ring_0(&machine, &closed).text.ends_with("rejects this machine: a reason"));
 }
 
 #[test]
-fn one_cpu_and_another_rate_are_told() {
+fn a_missing_deadline_and_a_wrong_rate_are_reported() {
     let machine = with_module();
     let find = |module: ModuleStudy, name: &str| {
         let module = Fact::Known(module);
