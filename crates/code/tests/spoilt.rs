@@ -1,16 +1,16 @@
-//! Spoilt text: every form's text is broken in five ways, and the error has to point at the spot.
+//! Broken text: each form's text is broken in five ways, and the error must point at the position.
 
 use cyclescope_code::asm::forms::{self, FormPrefix, OperandChoice};
 use cyclescope_code::asm::{Listing, parse_assembly};
 use iced_x86::Encoder;
 use std::collections::BTreeSet;
 
-/// A statement taken apart, with the columns (from 1) of its parts.
+/// A statement split into parts, with their columns (from 1).
 struct Parts {
     text: String,
     mnemonic: usize,
     mnemonic_end: usize,
-    /// Where each operand starts and ends.
+    /// Start and end of each operand.
     operands: Vec<(usize, usize)>,
 }
 
@@ -33,7 +33,7 @@ impl Parts {
         Parts { mnemonic: at, mnemonic_end: end, operands, text }
     }
 
-    /// The text with a piece replaced.
+    /// The text with a part replaced.
     fn with(&self, (start, end): (usize, usize), new: &str) -> String {
         format!("{}{new}{}", &self.text[..start], &self.text[end..])
     }
@@ -44,7 +44,7 @@ impl Parts {
 }
 
 fn all() -> impl Iterator<Item = Parts> {
-    // What is spoilt is what stands behind a prefix; `lock add` has nothing that `add` has not.
+    // Only the part after a prefix is broken, so `lock add` would test nothing beyond `add`.
     forms::all_forms().filter(|form| form.prefix == FormPrefix::None).map(|form| {
         let instruction = form.build_instruction(&OperandChoice::default()).expect("a listed form exists");
         let mut encoder = Encoder::new(64);
@@ -53,7 +53,7 @@ fn all() -> impl Iterator<Item = Parts> {
     })
 }
 
-/// Counts, and keeps what went wrong.
+/// Counts cases, and collects failures.
 #[derive(Default)]
 struct Tally {
     tried: usize,
@@ -79,9 +79,9 @@ impl Tally {
 }
 
 #[test]
-fn a_misspelt_mnemonic() {
+fn a_misspelt_mnemonic_is_located() {
     let mut tally = Tally::default();
-    // The error depends on nothing behind the mnemonic, and looking for near words takes its time.
+    // The error only depends on the mnemonic, and searching for similar words is slow.
     let mut seen = BTreeSet::new();
     for parts in all().filter(|p| seen.insert(p.text[..p.mnemonic_end].to_string())) {
         tally.expect(&parts.with((parts.mnemonic_end, parts.mnemonic_end), "zz"), parts.mnemonic);
@@ -90,13 +90,13 @@ fn a_misspelt_mnemonic() {
 }
 
 #[test]
-fn a_register_of_the_wrong_class() {
+fn a_register_of_the_wrong_class_is_located() {
     let mut tally = Tally::default();
     for parts in all() {
         for n in 0..parts.operands.len() {
             let at = parts.operands[n].0;
             if !parts.operand(n).starts_with('{') {
-                // No instruction of today's machines takes a bound register.
+                // No instruction of current machines takes a bound register.
                 tally.expect(&parts.with(parts.operands[n], "bnd3"), at);
                 tally.expect(&parts.with(parts.operands[n], "rbxx"), at);
             }
@@ -106,7 +106,7 @@ fn a_register_of_the_wrong_class() {
 }
 
 #[test]
-fn an_unclosed_bracket() {
+fn an_unclosed_bracket_is_located() {
     let mut tally = Tally::default();
     for parts in all() {
         if let (Some(open), Some(close)) = (parts.text.find('['), parts.text.find(']')) {
@@ -122,14 +122,14 @@ fn an_unclosed_bracket() {
 }
 
 #[test]
-fn an_oversized_constant() {
+fn an_oversized_constant_is_located() {
     let mut tally = Tally::default();
     for parts in all() {
         let number = (0..parts.operands.len()).find(|n| parts.operand(*n).starts_with("0x1"));
         if let Some(n) = number {
             let at = parts.operands[n].0;
             tally.expect(&parts.with(parts.operands[n], "0x1_0000_0000_0000_0000"), at);
-            // `mov r64` alone has a form for it.
+            // Only `mov r64` has a form for it.
             if parts.operand(n) != "0x123456789abcdef0" && !parts.text.starts_with("mov rbx, ") {
                 tally.expect(&parts.with(parts.operands[n], "0x1_2345_6789_abcd"), at);
             }
@@ -145,11 +145,11 @@ fn an_oversized_constant() {
 }
 
 #[test]
-fn an_operand_too_many_or_too_few() {
+fn an_operand_too_many_or_too_few_is_located() {
     let mut tally = Tally::default();
     let mut shorter = 0;
     for parts in all() {
-        // Five operands are the most that any instruction has, one of them implied at times.
+        // An instruction has at most five operands, sometimes one of them implied.
         let surplus =
             format!("{}{} eax, eax, eax, eax, eax", parts.text, if parts.operands.is_empty() { "" } else { "," });
         tally.tried += 1;
@@ -163,7 +163,7 @@ fn an_operand_too_many_or_too_few() {
         let text = &parts.text[..cut];
         tally.tried += 1;
         match parse_assembly(text) {
-            // `shl eax` and the like.
+            // Such as `shl eax`.
             Ok(_) => shorter += 1,
             Err(e) if e.column as usize == parts.mnemonic + 1 && e.message.contains("lacks") => {}
             Err(e) if e.column as usize > parts.mnemonic_end => shorter += 1,

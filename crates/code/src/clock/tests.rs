@@ -1,11 +1,11 @@
-//! Pins the machine code of every timing method.
+//! Tests that fix the machine code of every timing method.
 
 use super::*;
 use crate::asm::Emitter;
 use crate::program::ProgramRecipe;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 
-/// The instructions that a clock puts around an empty body, one a line.
+/// Instructions that a clock puts around an empty body, one per line.
 fn listing(clock: &Clock) -> String {
     let program = ProgramRecipe::empty(clock).build();
     let mut code = vec![0; program.len()];
@@ -36,7 +36,7 @@ fn names_are_sorted_and_unique() {
 }
 
 #[test]
-fn the_names_of_the_documents_are_understood() {
+fn names_from_the_literature_are_accepted() {
     assert_eq!(Clock::find_named("paper-improved").unwrap().name, "cpuid-rdtsc-rdtscp-cpuid");
     assert_eq!(Clock::find_named("notes-rdtscp-lfence").unwrap().name, "rdtscp-lfence");
 }
@@ -51,7 +51,7 @@ fn each_side_stores_one_reading() {
 }
 
 #[test]
-fn emitted_code_has_the_steps_in_order() {
+fn emitted_code_contains_the_steps_in_order() {
     for clock in ALL_CLOCKS {
         let text = listing(clock);
         let mut rest = text.as_str();
@@ -76,7 +76,7 @@ fn emitted_code_has_the_steps_in_order() {
 }
 
 #[test]
-fn clobbered_registers_are_saved_before_and_loaded_after() {
+fn clobbered_registers_are_saved_and_restored() {
     for clock in ALL_CLOCKS {
         assert!(clock.clobbers().len() <= 10, "{}", clock.name);
         for register in clock.clobbers() {
@@ -84,14 +84,14 @@ fn clobbered_registers_are_saved_before_and_loaded_after() {
             let text = listing(clock);
             let (save, load) = (format!("],{name}\n"), format!("mov {name},["));
             assert!(text.contains(&save), "{} does not save {name}", clock.name);
-            // Once for the register's image and once for what the start spilt.
+            // Once for the register's image and once for the copy saved before the start.
             assert!(text.matches(&load).count() >= 2, "{} does not load {name}", clock.name);
         }
     }
 }
 
-/// The code of a clock's start and end, without an operand's address: the bytes between the entry of an empty
-/// program and its exit, references to the context zeroed.
+/// Code of a clock's start and end, without addresses: the bytes between the entry and the exit of
+/// an empty program. References to the context are zeroed.
 fn sides(clock: &Clock) -> [String; 2] {
     let hex = |side| {
         let mut emitter = Emitter::starting_at(0);
@@ -105,9 +105,10 @@ fn sides(clock: &Clock) -> [String; 2] {
     ClockSide::BOTH.map(hex)
 }
 
-/// Pinned by hand from the manuals' encodings, so that no change of a step or of an encoder goes unnoticed.
+/// Written by hand from the manuals' encodings, so that every change of a step or of an encoder is
+/// noticed.
 #[test]
-fn golden_bytes() {
+fn machine_code_matches_the_manuals() {
     // mov [start], eax; mov [start+4], edx
     const STORE: &str = "89 05 00 00 00 00 89 15 00 00 00 00";
     const LFENCE: &str = "0f ae e8";

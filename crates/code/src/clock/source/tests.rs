@@ -1,4 +1,5 @@
-//! Compilers and assemblers turn the text of every method into the instructions that the engine runs, in its order.
+//! Compilers and assemblers turn the text of every method into the engine's instructions, in the
+//! same order.
 
 use super::*;
 use crate::asm::Emitter;
@@ -8,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder that goes with its owner.
+/// Temporary folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -29,12 +30,12 @@ impl Drop for Folder {
     }
 }
 
-/// The methods that a language has.
+/// The methods available in a language, with their text.
 fn written(language: &SourceLanguage) -> impl Iterator<Item = (&'static Clock, String)> {
     ALL_CLOCKS.iter().filter_map(|clock| render_source(clock, language).ok().map(|text| (clock, text)))
 }
 
-/// The code of one side as the engine has it, references to memory zeroed.
+/// The engine's code of one side, with references to memory zeroed.
 fn engine(clock: &Clock, side: ClockSide) -> Vec<u8> {
     let mut emitter = Emitter::starting_at(0);
     clock.emit_side(side, None, &mut emitter);
@@ -49,7 +50,7 @@ fn decoded(code: &[u8]) -> Vec<Instruction> {
     Decoder::new(64, code, DecoderOptions::NONE).into_iter().collect()
 }
 
-/// What an object file has of each probe: its code up to the first return, and the instructions of it.
+/// An object file. The code of each probe ends at its first return.
 struct Probes(Vec<u8>);
 
 impl Probes {
@@ -75,7 +76,7 @@ fn end_of(side: ClockSide) -> &'static str {
     }
 }
 
-/// Runs a tool in a folder; `None` where it is not there. It must have nothing to say.
+/// Runs a tool in a folder; `None` if it is not installed. It must print nothing.
 #[track_caller]
 fn tool(folder: &Path, name: &str, arguments: &[&str], object: &str) -> Option<Probes> {
     let Ok(output) = Command::new(name).args(arguments).current_dir(folder).output() else {
@@ -87,7 +88,7 @@ fn tool(folder: &Path, name: &str, arguments: &[&str], object: &str) -> Option<P
     Some(Probes(std::fs::read(folder.join(object)).expect("an object file")))
 }
 
-/// The instructions that make a method: those that are no moves, and loads of constants.
+/// Whether an instruction belongs to the method: not a move, or a load of a constant.
 fn is_of_method(instruction: &Instruction) -> bool {
     use Mnemonic::*;
     match instruction.mnemonic() {
@@ -100,16 +101,18 @@ fn is_of_method(instruction: &Instruction) -> bool {
     }
 }
 
-/// How functions were compiled.
+/// Compiler settings.
 struct Way {
-    /// The compiler and its options.
+    /// Compiler and its options.
     name: String,
-    /// Whether a function is straight code: rustc without optimisation puts jumps and checks around statements.
+    /// Whether a function is straight-line code. Without optimisation rustc puts jumps and checks
+    /// around statements.
     is_straight: bool,
 }
 
-/// Holds a compiled function to the engine's code: the same instructions in the same order, byte by byte, nothing but moves
-/// between them, and around them what a function needs.
+/// Compares a compiled function with the engine's code. It must have the same instructions in the
+/// same order, byte by byte, with only moves between them. Around them it may have what a function
+/// needs.
 #[track_caller]
 fn compare(clock: &Clock, side: ClockSide, compiled: &[u8], how: &Way) {
     let bytes = |code: &[u8]| -> Vec<Vec<u8>> {
@@ -120,7 +123,7 @@ fn compare(clock: &Clock, side: ClockSide, compiled: &[u8], how: &Way) {
         || format!("{}, {} {side:?}:\n{}", how.name, clock.name, crate::asm::Listing::from_bytes(compiled).text());
     let instructions = decoded(compiled);
     if clock.calls_system() {
-        // Its fences stand around the call, as in the engine.
+        // The fences are around the call, as in the engine.
         let order = |code: &[u8]| -> Vec<Mnemonic> {
             let mnemonics = decoded(code).into_iter().map(|one| one.mnemonic());
             mnemonics.filter(|one| [Mnemonic::Lfence, Mnemonic::Call].contains(one)).take(3).collect()
@@ -157,7 +160,7 @@ fn compare_all(language: &SourceLanguage, probes: &Probes, how: &Way) {
     }
 }
 
-/// A C or C++ file that includes every method twice, with a function for each side.
+/// A C or C++ file that includes every method twice, with one function per side.
 fn probes_in_c(language: &SourceLanguage, folder: &Folder, main: &str) {
     let mut text = String::new();
     let mut functions = String::new();
@@ -181,10 +184,10 @@ fn probes_in_c(language: &SourceLanguage, folder: &Folder, main: &str) {
     folder.write(main, &(text + "#include <stdint.h>\n" + &functions));
 }
 
-/// Compiles a C or C++ file, every warning an error.
+/// Compiles a C or C++ file with every warning as an error.
 #[track_caller]
 fn compiled(folder: &Folder, compiler: &str, way: &[&str], file: &str) -> Option<Probes> {
-    // GCC makes one function of two that are the same.
+    // GCC merges two equal functions into one.
     let apart = if compiler.starts_with('g') { "-fno-ipa-icf" } else { "-c" };
     let arguments = [&STRICT[..], way, &[apart, file, "-o", "main.o"]].concat();
     tool(&folder.0, compiler, &arguments, "main.o")
@@ -214,9 +217,9 @@ fn c_compilers_assemble_the_engines_instructions() {
     }
 }
 
-/// A register that the program has fixed for itself is not the compiler's to save.
+/// The compiler cannot save a register that the program has fixed.
 #[test]
-fn rbx_is_kept_where_the_compiler_may_not_save_it() {
+fn rbx_is_preserved_if_the_compiler_cannot_save_it() {
     let folder = Folder::new("rbx");
     probes_in_c(&c::C, &folder, "main.c");
     let way = ["-O2", "-std=gnu11", "-ffixed-rbx"];
@@ -287,7 +290,7 @@ fn rustc_assembles_the_engines_instructions() {
     }
 }
 
-/// Assemblers add nothing: all bytes are those of the engine.
+/// Assemblers add nothing: all bytes equal the engine's.
 #[track_caller]
 fn assembled(language: &SourceLanguage, probes: &Probes) {
     for (clock, _) in written(language) {
@@ -341,7 +344,7 @@ fn nasm_assembles_the_engines_bytes() {
 }
 
 #[test]
-fn every_method_is_written_in_every_language_or_refused_with_a_reason() {
+fn every_method_has_text_in_every_language_or_a_reason() {
     for clock in ALL_CLOCKS {
         for language in LANGUAGES {
             match render_source(clock, language) {
