@@ -9,7 +9,7 @@ plan 7
 doctor_says() { cyclescope doctor --quick | tee /tmp/doctor | grep -q "$1"; }
 # Exit code 5: in emulation there is no number.
 changed() { cyclescope run --quick --json --executor kernel --init "mov eax, 3" "mov cr8, rax" | grep -q '"changed":\["CR8"\]'; }
-one_cpu_is_told() { [ "$(nproc)" -gt 1 ] || grep -q "refused without --force" /tmp/doctor; }
+one_cpu_is_told() { [ "$(nproc)" -gt 1 ] || grep -q "rejected without --force" /tmp/doctor; }
 
 check "doctor says that the module is not loaded" doctor_says "module  *not loaded"
 check "and what one CPU means" one_cpu_is_told

@@ -112,7 +112,7 @@ fn a_cpu_can_be_chosen_and_an_impossible_one_is_refused() {
 fn what_is_not_available_is_refused() {
     let refused = [
         (["--clock", "cpuid-rdtsc-cr0-rdtsc"], 3, "ring 0"),
-        (["--clock", "no-such-clock"], 2, "there is no clock"),
+        (["--clock", "no-such-clock"], 2, "unknown timing method"),
         (["--evidence", "somewhere"], 2, "no evidence"),
         (["--cpu", "two"], 2, "invalid value"),
     ];

@@ -184,7 +184,7 @@ fn recorded_runs_are_compared_with_later() {
     let found = &lines(&["--against", &path("one"), &slower, "--fail-on-slower", "1%"], 6)[0];
     assert_eq!((&found["verdict"], &found["interleaved"]), (&"slower".into(), &false.into()), "{found}");
     let told = ab(&["--against", &path("one"), &same]).stdout;
-    assert!(told.contains("1 the same") && told.contains("is not known"), "{told}");
+    assert!(told.contains("1 the same") && told.contains("The old runs were recorded"), "{told}");
     // Of two programs the last one counts.
     lines(&[&same, &slower, "--out", &path("two")], 0);
     assert_eq!(lines(&["--against", &path("two"), &slower], 0)[0]["verdict"], "same");

@@ -30,7 +30,7 @@ fn what_ran_beside_is_told_with_its_share_of_the_time() {
     let run = lines.iter().find(|line| line["kind"] == "run").expect("a result");
     assert!(run["cpu"] != beside["cpu"], "{beside}");
     let text = answer(cyclescope(&arguments[..5]).env("NO_COLOR", "1"));
-    assert!(text.stdout.contains("Beside it, `mov rbx, [r14]` ran "), "{text:?}");
+    assert!(text.stdout.contains("Background load: `mov rbx, [r14]` ran "), "{text:?}");
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
 }
 
@@ -40,7 +40,7 @@ fn what_can_not_run_beside_is_named() {
         return;
     }
     for (snippet, code, named) in [
-        ("ud2", 4, "beside it, `ud2` on CPU "),
+        ("ud2", 4, "background load `ud2` on CPU "),
         ("mov rax, [0]", 4, "SIGSEGV"),
         ("foo", 2, "there is no instruction `foo`"),
         ("", 2, "the snippet of --beside has no instructions"),
@@ -58,14 +58,14 @@ fn cpus_that_are_not_free_are_refused_before_anything_is_measured() {
     let run = json(&["run", "nop", "--quick"], &[0, 5]);
     let measured = run["cpu"].to_string();
     for (arguments, named) in [
-        (&["run", "nop", "--beside-cpu", "0"][..], "for which there is no --beside"),
-        (&["run", "nop", "--beside", "nop", "--beside-cpu", &measured], " is taken"),
-        (&many, "there are CPUs for"),
+        (&["run", "nop", "--beside-cpu", "0"][..], "more --beside-cpu than --beside"),
+        (&["run", "nop", "--beside", "nop", "--beside-cpu", &measured], "can't run this snippet"),
+        (&many, "CPUs are available for them"),
         (&["doctor", "--beside", "nop"], "nothing is measured"),
-        (&["doctor", "--beside-cpu", "1"], "for which there is no --beside"),
+        (&["doctor", "--beside-cpu", "1"], "more --beside-cpu than --beside"),
         (&["uarch", "--list", "--beside", "nop"], "nothing is measured"),
-        (&["uarch", "rob", "--out", "/nowhere/file", "--beside", "nop"], "does not keep what ran beside"),
-        (&["run", "nop", "--beside", "mov r15, 1"], "counted in R15"),
+        (&["uarch", "rob", "--out", "/nowhere/file", "--beside", "nop"], "can't record the background load"),
+        (&["run", "nop", "--beside", "mov r15, 1"], "uses R15"),
     ] {
         let told = answer(&mut cyclescope(arguments));
         assert_eq!(told.code, Some(2), "{arguments:?}: {told:?}");
@@ -84,5 +84,5 @@ fn a_function_is_measured_beside_code_too() {
     let path = path.to_str().expect("text");
     let told = answer(&mut cyclescope(&["run", "--c", path, "--quick", "--beside", "imul rbx, rbx"]));
     assert!(matches!(told.code, Some(0 | 5)), "{told:?}");
-    assert!(told.stdout.contains("Beside it, `imul rbx, rbx` ran "), "{told:?}");
+    assert!(told.stdout.contains("Background load: `imul rbx, rbx` ran "), "{told:?}");
 }

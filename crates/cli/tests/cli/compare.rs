@@ -264,7 +264,7 @@ fn what_cannot_be_compared_is_told_with_what_helps() {
         (&[&a, &without], "did you mean `latency_cycles`"),
         (&[&a, &wrong], "line 3: `many`"),
         (&[&a, &unquoted], "double quotes"),
-        (&[&good, &a], "a published table after it"),
+        (&[&good, &a], "then the published table"),
         (&[&a, &a, "--tolerance", "0"], "--tolerance"),
         (&[&a, &a, "--tolerance", "1,2"], "one share"),
         (&[&a, &a, "--cpu", "0"], "--cpu has no effect"),

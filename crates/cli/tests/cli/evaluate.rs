@@ -318,7 +318,7 @@ fn what_cannot_be_done_is_said() {
         (&["--ensembles", "0"], 2, "--ensembles"),
         (&["--budget", "0"], 2, "--budget"),
         (&["--resolution-samples", "100001"], 2, "100000"),
-        (&["--plots", taken], 2, "no graphs"),
+        (&["--plots", taken], 2, "can't write graphs"),
         (&["--evidence", taken], 2, "evidence"),
         (&["--executor", "kernel"], 3, "kernel"),
     ];

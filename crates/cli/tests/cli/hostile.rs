@@ -286,7 +286,7 @@ fn a_compiler_that_does_not_behave_is_ended() {
     let path = |name: &str| folder.path().join(name).to_str().expect("text").to_string();
     fs::write(path("code.c"), "void f(void *p) {}\n").expect("a file");
     let flood = answer(cyclescope(&["run", "--c", &path("code.c")]).env("CC", "sh -c 'exec yes' --"));
-    assert!(flood.code == Some(2) && flood.stderr.contains("said more than"), "{flood:?}");
+    assert!(flood.code == Some(2) && flood.stderr.contains("printed more than"), "{flood:?}");
     let script = format!("sleep 1000 & echo $! > {}; exit 1", path("number"));
     let left = answer(cyclescope(&["run", "--c", &path("code.c")]).env("CC", format!("sh -c '{script}' --")));
     assert!(left.code == Some(2) && left.stderr.contains("sh failed"), "{left:?}");

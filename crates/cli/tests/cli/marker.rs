@@ -124,7 +124,7 @@ fn a_report_fits_its_page_and_tells_all() {
     let answer = said(&["none", "flag", "immediate", "--quick", "--assembly"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for part in [
-        "Context empty, in core cycles a loop",
+        "Context empty, in core cycles per loop",
         "a loop of memcpy of 4096 bytes",
         "guarded-format",
         "none/base is the control",
@@ -189,8 +189,8 @@ fn wrong_options_say_what_would_be_right() {
         (&["flag", "--state", "guarded-emty"], "did you mean guarded-empty?"),
         (&["flag", "--state", "sink"], "there is no state `sink`"),
         (&["--list", "--plots", "x"], "cannot be used"),
-        (&["usdt", "--plots", blocked.to_str().expect("text")], "where you may write"),
-        (&["--clock", "rdtsc,rdtscp"], "one clock"),
+        (&["usdt", "--plots", blocked.to_str().expect("text")], "writable"),
+        (&["--clock", "rdtsc,rdtscp"], "only one --clock"),
     ];
     for (arguments, says) in cases {
         let answer = said(arguments);

@@ -13,10 +13,10 @@ fn says(arguments: &[&str], code: i32, words: &str) {
 #[test]
 fn a_misspelt_option_is_named_and_is_no_snippet() {
     let line = json(&["run", "--all", "file", "nop"], &[2]);
-    assert_eq!(line["text"], "there is no option --all", "{line}");
+    assert_eq!(line["text"], "unknown option --all", "{line}");
     for arguments in [&["run", "--quik", "nop"][..], &["run", "--quik"], &["instr", "--quik", "add"]] {
         let line = json(arguments, &[2]);
-        assert_eq!(line["text"], "there is no option --quik", "{line}");
+        assert_eq!(line["text"], "unknown option --quik", "{line}");
         assert!(line["remedy"].as_str().expect("text").contains("--quick"), "{line}");
     }
 }
@@ -64,7 +64,7 @@ fn files_that_hold_no_text_are_refused() {
     std::fs::write(path("bytes"), b"nop\n\xff\xfe").expect("a file");
     std::fs::write(path("long"), "nop\n".repeat(1_100_000)).expect("a file");
     std::fs::write(path("many"), "add rax, rbx\n".repeat(50_000)).expect("a file");
-    says(&["--file", &path("bytes")], 2, "help: save it as text in UTF-8");
+    says(&["--file", &path("bytes")], 2, "help: save it as UTF-8 text");
     says(&["--file", &path("long")], 2, "longer than 4 MiB");
     says(&["--file", &path("many")], 2, "too many");
     says(&["--file", &path("none")], 2, "No such file");
@@ -83,8 +83,8 @@ fn options_that_would_change_nothing_are_refused() {
     says(&["--cflags=-O3", "nop"], 2, "cannot be used with");
     says(&["--init", "nop", "--c", "x.c"], 2, "cannot be used with");
     says(&["--assembler", "as", "--c", "x.c"], 2, "cannot be used with");
-    says(&["--cold", "code", "--loop", "3", "nop"], 2, "--cold measures one run");
-    says(&["--cold", "code", "--unroll", "3", "nop"], 2, "--cold measures one run");
+    says(&["--cold", "code", "--loop", "3", "nop"], 2, "--cold measures only one run");
+    says(&["--cold", "code", "--unroll", "3", "nop"], 2, "--cold measures only one run");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn what_this_machine_does_not_have_is_code_3() {
 fn wrong_usage_comes_before_what_is_missing_and_that_before_faults() {
     says(&["--cpu", "1023", "bad"], 2, "no instruction");
     says(&["--executor", "kernel", "bad"], 2, "no instruction");
-    says(&["--executor", "kernel", "--clock", "zzz", "nop"], 2, "no clock");
+    says(&["--executor", "kernel", "--clock", "zzz", "nop"], 2, "unknown timing method");
     if no_module() {
         says(&["--executor", "kernel", "ud2"], 3, "executor");
     }

@@ -137,7 +137,7 @@ fn one_file_has_one_writer() {
     for option in ["--out", "--resume"] {
         let answer = said(&["nop", option, &path]);
         assert_eq!(answer.code, Some(2), "{answer:?}");
-        assert!(answer.stderr.contains("another cyclescope writes"), "{answer:?}");
+        assert!(answer.stderr.contains("another cyclescope is writing"), "{answer:?}");
     }
     running.signal(libc::SIGKILL);
     assert!(said(&["nop", "--out", &path]).stderr.contains("--resume"));
@@ -244,7 +244,7 @@ fn only_the_same_study_of_the_core_goes_on() {
         (&["--seed", "8"], "seed was 7 and is 8"),
         (&["--clock", "rdtscp"], "clock was"),
         (&["stores_in_flight"], "subjects was"),
-        (&["--evidence", &evidence], "--evidence does not go with --resume"),
+        (&["--evidence", &evidence], "--evidence can't be combined with --resume"),
         (&["--out", &path], "cannot be used with"),
     ];
     for (more, says) in cases {

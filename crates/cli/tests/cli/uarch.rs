@@ -37,7 +37,7 @@ fn the_page_fits_a_terminal_and_says_why_where_there_is_no_number() {
     let (title, rest) = text.stdout.split_once('\n').expect("lines");
     assert!(title == "In flight" && rest.starts_with("  branches in flight  "), "{text:?}");
     let row = rest.lines().next().expect("a row");
-    assert!(row.contains(" entries") != text.stdout.contains("Why there is no number"), "{text:?}");
+    assert!(row.contains(" entries") != text.stdout.contains("Reasons for missing numbers"), "{text:?}");
 }
 
 #[test]

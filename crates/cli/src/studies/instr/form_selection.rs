@@ -45,8 +45,8 @@ fn read_form_list(path: &Path) -> Result<Vec<TargetForm>, Failure> {
 fn refuse_selection(unmatched: &UnmatchedCriterion) -> Failure {
     let (text, near) = match unmatched {
         UnmatchedCriterion::Filter(filter, near) => (format!("no form matches `{filter}`"), near.as_slice()),
-        UnmatchedCriterion::Mnemonic(name, near) => (format!("unknown instruction `{name}`"), near.as_slice()),
-        UnmatchedCriterion::Isa(name, near) => (format!("unknown CPUID feature `{name}`"), near.as_slice()),
+        UnmatchedCriterion::Mnemonic(name, near) => (format!("there is no instruction `{name}`"), near.as_slice()),
+        UnmatchedCriterion::Isa(name, near) => (format!("there is no CPUID feature `{name}`"), near.as_slice()),
         UnmatchedCriterion::Together => {
             let text = "--isa excludes all forms that the filters select";
             return Failure::usage(text, Some("leave out --isa, or name other features"));

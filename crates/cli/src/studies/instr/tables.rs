@@ -152,8 +152,8 @@ fn format_latency(row: &InstrRow) -> String {
     }
 }
 
-/// Formats latencies: one number if all are equal, else the pairs grouped by number; empty if there
-/// are none. The number after `±` is the widest interval of the group.
+/// Formats latencies: one number if all are equal, else the pairs grouped by number. Without
+/// latencies, the text is empty. The number after `±` is the widest interval of the group.
 fn group_latencies<'a>(latencies: impl Iterator<Item = &'a OperandLatency>) -> String {
     let mut groups: Vec<(String, f64, Vec<String>)> = Vec::new();
     for latency in latencies {

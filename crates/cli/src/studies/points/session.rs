@@ -84,7 +84,7 @@ pub fn adopt_command(
     let is_alone = words.iter().skip(1).all(|word| word == "run");
     if !is_alone && args.points.sweep.is_none() && args.points.from.is_none() {
         let remedy = "use --resume alone, or after the whole command";
-        return Err(Failure::usage("the command differs from the one in the --resume file", Some(remedy)));
+        return Err(Failure::usage("--resume reads the command from the file", Some(remedy)));
     }
     let words = match is_alone {
         true => {

@@ -23,7 +23,7 @@ pub struct PairMatrix<'a> {
 }
 
 impl<'a> PairMatrix<'a> {
-    /// Collects the records of pairs; `None` if there are none.
+    /// Collects the records of pairs; `None` without any.
     pub fn from_records(records: impl IntoIterator<Item = &'a UarchLine>) -> Option<PairMatrix<'a>> {
         let pairs: BTreeMap<[u32; 2], &UarchLine> =
             records.into_iter().filter_map(|record| Some((record.pair?.cpus, record))).collect();
