@@ -28,13 +28,13 @@ const EFFORT_MOST: usize = 600;
 pub struct InstrPlan {
     /// Clock, step, latency of `imul`, seed, and confidence level.
     pub plan: Plan,
-    /// How much is measured.
+    /// How thoroughly the survey measures.
     pub effort: SurveyEffort,
     /// Whether the machine is emulated.
     pub emulated: bool,
     /// The session, as the first line of a result file records it.
     pub session: InstrSession,
-    /// The processor's name.
+    /// The brand string of the CPU.
     pub cpu_model: String,
     /// Options that follow the form's name in the command that repeats its measurement.
     pub repro_options: String,
@@ -50,12 +50,13 @@ struct SavedForm {
     init: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     constant: Option<EncodedConstant>,
-    /// The machine code of a sequence that begins with the form.
+    /// Machine code in hexadecimal, if the target is a sequence. `form` is then its first
+    /// instruction's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sequence: Option<String>,
 }
 
-/// How forms are measured.
+/// Options of a survey.
 #[derive(Debug, Clone)]
 pub struct InstrOptions {
     /// See [`InstrPlan::plan`].

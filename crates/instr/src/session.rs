@@ -26,7 +26,7 @@ pub struct InstrSession {
     pub clock: String,
     /// The executor that runs the code.
     pub executor: String,
-    /// The CPU to measure on.
+    /// The CPU that the survey runs on.
     pub cpu: u32,
     /// The selection: globs, mnemonics, CPUID features, all, and a list.
     pub filters: Vec<String>,

@@ -45,7 +45,7 @@ pub struct FormSurvey<'a> {
     pub capabilities: Capabilities,
     /// The forms to measure.
     pub forms: Vec<TargetForm>,
-    /// How much to measure.
+    /// How thoroughly the survey measures.
     pub effort: SurveyEffort,
     /// Seed of all orders and layouts.
     pub seed: u64,
@@ -213,7 +213,7 @@ impl<'a> FormSurvey<'a> {
         }
     }
 
-    /// Whether a row needs a further pass: its passes disagree.
+    /// Whether a form needs a further pass because its passes disagree.
     fn needs_further_pass(&self, row: &InstrRow, pass: u32) -> bool {
         let disputed = row.caveats.iter().any(|caveat| caveat.code == CaveatKind::NotRepeatable);
         disputed && pass + 1 < self.effort.passes + FURTHER_PASSES

@@ -24,7 +24,7 @@ impl<'a> SurveyTiming<'a> {
 /// Effort, seed and confidence level of a survey.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SurveySettings {
-    /// How much to measure.
+    /// How thoroughly the survey measures.
     pub effort: SurveyEffort,
     /// Seed of all orders and layouts.
     pub seed: u64,

@@ -237,9 +237,9 @@ impl RouteFinder<'_> {
         table.iter().find(fits).copied()
     }
 
-    /// The routes from a place to a general register and over further links. A general register
-    /// needs a link only if the value must move to another register, or if it is too narrow to read
-    /// at any width.
+    /// The routes from a place to a general register and over further links. A value in a general
+    /// register needs a link only to change registers, or if it is too narrow to be read at any
+    /// width.
     fn route_to_general(&self, place: OperandPlace, any: bool, further: &[Link]) -> Vec<Vec<Link>> {
         let anatomy = self.anatomy;
         let bytes = match place {

@@ -186,7 +186,7 @@ impl LinkCosts {
     /// Splits the cost of a store and a load with this margin. The load gets its time from the
     /// address, the store the rest.
     fn split_trip_cost(&mut self, store: Link, load: Link, trip: StoreLoadTrip, margin: f64) {
-        // A core that forwards faster than it reads the cache has no rest for the store.
+        // If the core forwards faster than it reads the cache, the whole trip counts as the load.
         let loaded = trip.load.min(trip.whole);
         let known = self.costs.get(&load).map_or(f64::NAN, |cost| cost.margin);
         self.trips.extend([(store, trip), (load, trip)]);

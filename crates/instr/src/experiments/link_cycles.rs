@@ -60,8 +60,8 @@ impl LinkCycle {
         LinkCycle { links: links.to_vec(), body }
     }
 
-    /// A cycle through one memory location. Or each value is stored at two locations and loaded
-    /// from them in turn, so that no core replaces the load by the store's register.
+    /// A cycle through one memory location. With `alternating`, each value is stored at two
+    /// locations and loaded from them in turn. This prevents memory renaming.
     fn through_memory(store: Link, load: Link, alternating: bool) -> Option<LinkCycle> {
         let within = links::find_link_within(load.to, load.name.starts_with('v'))?;
         let mut links = vec![store, load];

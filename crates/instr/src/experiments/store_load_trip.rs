@@ -32,8 +32,8 @@ pub(crate) enum MemoryRenaming {
 }
 
 impl StoreLoadTrip {
-    /// Judges the time of a load from its address, and of a store and load at one place and at two
-    /// alternating places.
+    /// Judges whether memory is renamed. The times are those of a load from its address, of a store
+    /// and load at one place, and of a store and load at alternating places.
     ///
     /// If renamed at one place, they take less time than a load alone, and much less than at two
     /// places. A longer time at two places alone proves nothing: the core may predict the wrong

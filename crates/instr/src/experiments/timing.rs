@@ -1,15 +1,15 @@
 //! Times many short programs together with the ruler.
 //!
-//! Each program is a loop that is called with N, 2N and 4N iterations, so that the cost around the
-//! loop cancels. A round begins with the ruler. Its two lengths show the number of ticks per core
-//! cycle and the overhead of a call. Then all programs are called, each between two *probes*: short
-//! calls of the ruler's long loop. They measure the ticks per core cycle at that moment. On Golden
-//! Cove, the clock changes by a thirtieth within a round: down in dense 512-bit code, up elsewhere.
+//! Each program is a loop. Calls with N, 2N and 4N iterations make the cost around the loop cancel.
+//! A round begins with the ruler. Its two lengths show the number of ticks per core cycle and the
+//! overhead of a call. Then all programs are called, each between two *probes*: short calls of the
+//! ruler's long loop. They measure the ticks per core cycle at that moment. On Golden Cove, the
+//! clock changes by a thirtieth within a round: down in dense 512-bit code, up elsewhere.
 //!
 //! Two sentinels reject useless rounds. The *width sentinel* detects a busy sibling. The *wide
 //! sentinel* is a chain of ANDs in the programs' widest vector registers. It detects units that are
-//! not awake. On Golden Cove, they run at less than a quarter of their speed for some microseconds
-//! after a rest, and occasionally for a millisecond.
+//! not awake. On Golden Cove, such units run at less than a quarter of their speed. This lasts some
+//! microseconds after a rest, and occasionally a millisecond.
 
 use crate::forms::form_anatomy::encode_instructions;
 use cyclescope_code::clock::Clock;
@@ -100,9 +100,8 @@ pub struct ProgramTimer<'a> {
     pub imul_latency: f64,
     /// Widths of the core, learnt with an idle sibling.
     widths: RefCell<WidthLearner>,
-    /// Overhead of the ruler's short loop. It seems lower when the long loop is slow. On Golden
-    /// Cove, in about one layout of a hundred, the long loop is slower by up to the overhead in
-    /// every round.
+    /// Overhead of the ruler's short loop. It seems lower if the long loop is slow. On Golden Cove,
+    /// in one layout of several hundred, the long loop takes up to twice as long in every round.
     rest: RefCell<RunningMedian>,
     /// Overhead of a probe.
     probe: RefCell<RunningMedian>,

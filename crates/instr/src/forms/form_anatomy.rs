@@ -199,8 +199,8 @@ impl FormAnatomy {
 
     /// Analyses a form, with its address in a base register. `None` if it has no instance.
     pub fn from_form(form: InstructionForm) -> Option<FormAnatomy> {
-        // R14 has no high byte and needs REX. RDI is for forms with AH, which exclude REX, and for
-        // 3DNow!: iced 1.22 can't encode REX there, except with another base.
+        // R14 has no high byte and needs REX. RDI is for forms with AH, which exclude REX. It is
+        // also for 3DNow!, where iced 1.22 omits the REX and so encodes another base.
         let bases = match form.code.op_code().encoding() {
             EncodingKind::D3NOW => [Register::RDI; 2],
             _ => [Register::R14, Register::RDI],

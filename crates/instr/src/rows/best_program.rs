@@ -1,7 +1,7 @@
 //! The best of several programs, and its cost.
 //!
-//! The lowest of several figures is biased downward by chance. Of six programs with the same rate
-//! and a spread of one percent over their layouts, the interval of the lowest contains the true
+//! The lowest of several figures is biased downward by chance. Take six programs with the same rate
+//! and a spread of one percent over their layouts. The interval of the lowest contains the true
 //! rate in one case of four. Layouts that choose a program must therefore not determine its rate.
 //! Each pass is left out in turn: the other passes choose the program, and this pass gives the
 //! cost. A single pass leaves out each layout in turn.

@@ -34,7 +34,7 @@ impl RowAnalysis<'_> {
     /// The variation that counts. It is the planned chain, unless another was tried in every pass
     /// and is quicker in each pass that has both. Side effects make a chain slower, never faster.
     ///
-    /// A variation is ignored if few of its layouts have a figure, because the others were not
+    /// A variation is ignored if few of its layouts have a figure. The others were then not
     /// proportional to the number of instances. It is also ignored if short chains reveal two
     /// latencies and the variation is no slower than its instances. It is then only a bound: it is
     /// quicker because fewer instructions wait in the scheduler. The row shows both latencies.

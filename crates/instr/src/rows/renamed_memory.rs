@@ -1,8 +1,8 @@
 //! Chains through memory: whether the core renamed memory, and what is then known.
 //!
-//! A core decides about memory renaming by prediction: by base register and displacement, or by the
-//! number of stores between a store and the load that last read its value. So no chain is known in
-//! advance to be free of it; its time decides. A load's time from its address is known from pointer
+//! A core predicts which store a load reads. It may use base register and displacement, or the
+//! number of stores since the one that the load last read. So no chain is known in advance to be
+//! free of memory renaming; its time decides. A load's time from its address is known from pointer
 //! chasing. A chain through memory that takes much less was renamed. Its store and load then have
 //! one common cost, which belongs to neither.
 
@@ -17,9 +17,9 @@ use cyclescope_code::asm::access::{is_atomic, is_non_temporal_store};
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 use std::collections::BTreeMap;
 
-/// If memory is renamed at times, a chain through one place is faster than one through two
-/// alternating places by this many core cycles. Without renaming, alternation can cost half a
-/// cycle, and with 64 bytes one or two that differ by layout (Zen 5).
+/// Least core cycles by which a chain through one place beats one through two alternating places if
+/// memory is renamed at times. Without renaming, alternation can cost half a cycle, and with 64
+/// bytes one or two that differ by layout (Zen 5).
 const MIXED_CYCLES: f64 = 1.5;
 
 /// How a chain through memory compares with others between the same ends.

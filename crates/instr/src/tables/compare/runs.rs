@@ -31,8 +31,9 @@ struct RunLine {
 }
 
 impl RunLine {
-    /// The machine code and its init code. A function is identified by its name, its file's name
-    /// and the calling code, because its init code contains an address that differs between runs.
+    /// The machine code and its init code. The init code of a function contains an address, which
+    /// differs between runs. A function is therefore identified by its name, its file's name and
+    /// the calling code.
     fn build_key(&self) -> String {
         let at = self.sweep_value().map_or(String::new(), |value| format!(" {value}"));
         if self.empty_call.is_none() {
