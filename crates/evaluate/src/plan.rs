@@ -185,11 +185,11 @@ impl WaitingMethod {
 /// the others. A method with CPUID then does not starve methods that need a hundredth of its time.
 pub(super) fn share_budget(waiting: &[WaitingMethod], left: f64, plan: &EvaluatePlan) -> (SamplingSize, f64) {
     let WaitingMethod { cost, .. } = waiting[0];
-    let needed = waiting[0].needed_seconds(plan);
+    let own_seconds = waiting[0].needed_seconds(plan);
     let all: f64 = waiting.iter().map(|method| method.needed_seconds(plan)).sum();
     if all <= left {
         // A method slower than its pilot may take the time that the others leave.
-        return (plan.size.cut_to_total(needed / cost.seconds * (1.0 + 1e-9)), needed + left - all);
+        return (plan.size.cut_to_total(own_seconds / cost.seconds * (1.0 + 1e-9)), own_seconds + left - all);
     }
     let mut wishes: Vec<f64> = waiting.iter().map(|method| method.needed_seconds(plan)).collect();
     wishes.sort_by(f64::total_cmp);
@@ -201,7 +201,7 @@ pub(super) fn share_budget(waiting: &[WaitingMethod], left: f64, plan: &Evaluate
         }
         left -= wish;
     }
-    let part = wanted.min(level);
+    let part = own_seconds.min(level);
     let size = plan.size.cut_to_total(part / cost.seconds * (1.0 + 1e-9));
     let needed = size.total_samples() as f64 * cost.seconds;
     // The smallest size may exceed its part.

@@ -1,4 +1,4 @@
-//! What to know before believing a marker's numbers.
+//! Reasons to distrust a marker's numbers.
 
 use super::placement_cost::PlacementCost;
 use super::speeds::OtherSpeed;
@@ -6,12 +6,13 @@ use super::visit_ledger::{CaseFinding, case_aim};
 use cyclescope_core::statistics::{median, quartiles};
 use cyclescope_measure::result::caveat::{Caveat, CaveatKind};
 
-/// The rulers disagree when their ratio is off by more than this share, as in [`cyclescope_measure::result::caveat`].
+/// The rulers disagree if their ratio is off by more than this share, as in
+/// [`cyclescope_measure::result::caveat`].
 const RULER_SHARE: f64 = 0.01;
-/// A survey whose core was shared for more than this share of its visits was beside a busy sibling.
+/// The caveat about a busy sibling applies above this share of shared visits.
 const SHARED_SHARE: f64 = 0.2;
 
-/// Those of a finding. `own` is the other speed of its loop, and `over` that of the state that its step is over.
+/// The caveats of a finding. `own` is its loop's other speed, `over` that of the state below it.
 pub(super) fn list_caveats(finding: &CaseFinding, own: Option<&OtherSpeed>, over: Option<&OtherSpeed>) -> Vec<Caveat> {
     let caveat = |code, text| Caveat { code, text };
     let all = finding.placements.len();
@@ -43,7 +44,7 @@ pub(super) fn list_caveats(finding: &CaseFinding, own: Option<&OtherSpeed>, over
     found.into_iter().flatten().collect()
 }
 
-/// Why intervals of placements are wider than they shall be, where some are.
+/// Describes placements with intervals wider than their target.
 fn describe_wide_placements(finding: &CaseFinding) -> Option<String> {
     let known = || finding.placements.iter().flatten();
     let all = finding.placements.len();
@@ -65,8 +66,8 @@ fn describe_wide_placements(finding: &CaseFinding) -> Option<String> {
     ))
 }
 
-/// Why the interval over placements is wider than that of a placement shall be, where it is and where the placements' own
-/// intervals ([`describe_wide_placements`]) do not explain it.
+/// Describes an interval over placements that is wider than the target of one placement, if
+/// [`describe_wide_placements`] does not explain it.
 fn describe_differing_placements(finding: &CaseFinding) -> Option<String> {
     let cost = finding.cost?;
     let [half, aim] = [cost.half_width(), case_aim(&finding.case, &cost)];
@@ -82,7 +83,7 @@ fn describe_differing_placements(finding: &CaseFinding) -> Option<String> {
     })
 }
 
-/// What a difference is that is from one of the loop's speeds to another.
+/// Describes a cost that is a change between two speeds of the loop.
 fn describe_other_speed(other: &OtherSpeed, all: usize) -> String {
     let OtherSpeed { placements, without, with, certain, controls } = other;
     let speeds = format!(
@@ -108,7 +109,7 @@ mod tests {
     use crate::survey::VisitPlan;
     use cyclescope_core::random::Random;
 
-    /// The codes and texts of the first row.
+    /// Codes and texts of the first row.
     fn first(loops: fn(&MarkerCase, usize) -> [f64; 2], luck: fn(&mut Random) -> f64) -> Vec<(CaveatKind, String)> {
         let mut fake = SimulatedBench { luck, ..SimulatedBench::new(loops) };
         fake.cases.truncate(1);
@@ -131,7 +132,7 @@ mod tests {
             matches!(&placements[..], [(CaveatKind::LayoutDependent, text)] if text.contains("3.00")),
             "{placements:?}"
         );
-        // Three placements that differ leave the median where it is.
+        // Three deviating placements do not move the median.
         assert_eq!(first(|_, placement| [1.0, if placement < 3 { 5.0 } else { 3.0 }], still), []);
     }
 }

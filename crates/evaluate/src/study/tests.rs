@@ -142,7 +142,7 @@ fn a_method_of_two_executors_is_measured_with_both() {
         [("evaluate.contamination", 5), ("evaluate.resolution", 1), ("evaluate.ensemble", 6), ("evaluate", 1)]
     {
         let found: Vec<_> = records.iter().filter(|record| record.kind == kind).map(executor_and_method).collect();
-        let expected = of.map(|(name, executor)| (executor.to_string(), name.to_string()));
+        let expected = methods.map(|(name, executor)| (executor.to_string(), name.to_string()));
         assert_eq!(found.len(), 3 * times, "{kind}");
         assert!(found.chunks(times).zip(expected).all(|(found, one)| found.iter().all(|it| *it == one)));
     }

@@ -1,4 +1,4 @@
-//! Functions written by hand, one for each shape that compilers give a marker; then all compiled ones.
+//! Handwritten functions, one for each shape of a compiled marker; then all compiled ones.
 
 use super::*;
 use crate::compiled_design::CompiledDesign;
@@ -6,7 +6,7 @@ use crate::compiled_design::PatchSite;
 use cyclescope_code::asm;
 
 const START: u64 = 0x40_0000;
-/// A loop without a marker, as compilers make it.
+/// A loop without a marker, as compiled.
 const BASE: &str = "test rdi, rdi; jle out; xor eax, eax; nop word ptr [rax+rax+0x1000]
     top: add rax, 1; cmp rdi, rax; jne top
     out: ret";
@@ -15,7 +15,8 @@ fn assembled(text: &str) -> Vec<u8> {
     asm::parse_assembly(text).unwrap_or_else(|error| panic!("{error}: {text}")).bytes().to_vec()
 }
 
-/// What the marker adds to the base, both as text; places to be patched and where they lead, from the start.
+/// Compares a base and a site, given as text. `sites` lists the places to patch and their targets,
+/// as offsets.
 fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]) -> MarkerAnatomy {
     let (base, site) = (assembled(base), assembled(site));
     let sites: Vec<PatchSite> =
@@ -27,7 +28,7 @@ fn compared(base: &str, site: &str, enabling: Enabling, sites: &[(usize, usize)]
     anatomy
 }
 
-/// The mnemonics of a path's lines that satisfy a condition.
+/// The mnemonics of lines that satisfy a condition.
 fn mnemonics(anatomy: &MarkerAnatomy, wanted: impl Fn(&AssemblyLine) -> bool) -> String {
     let lines = anatomy.assembly.iter().filter(|line| wanted(line));
     let words: Vec<&str> = lines.filter_map(|line| line.text.split(' ').next()).collect();
@@ -82,7 +83,8 @@ fn a_loops_guard_is_no_gate_and_prologues_count_in_the_difference() {
     assert_eq!(own(&it), "movzx test jne");
     assert_eq!(unlikely(&it), "mov test jne mov call jmp add jmp");
     assert_eq!(mnemonics(&it, |line| line.path == CodePath::Padding), "nop nop");
-    // Of the base's alignment nothing counts; push, mov, push, sub, add, pop, pop and a second return do.
+    // The base's alignment does not count. push, mov, push, sub, add, pop, pop and a second return
+    // do.
     assert_eq!(it.function_likely_bytes, it.likely_bytes as i64 + 1 + 3 + 1 + 4 + 4 + 1 + 1 + 1);
     assert_eq!(it.function_unlikely_bytes, it.unlikely_bytes as i64);
 }
@@ -108,7 +110,7 @@ fn calls_of_the_base_are_not_the_markers() {
     let base = "push rbx; mov rbx, rdi; test rdi, rdi; jle out
         top: mov edx, 4096; call qword ptr [0x9000]; dec rbx; jne top
         out: pop rbx; ret";
-    // The marker's code lies in the loop, jumped over, and its probe may be what the loop calls, too.
+    // The loop jumps over the marker's code inside it, and the loop may call the same probe.
     for probe in ["qword ptr [0x9000]", "qword ptr [0x9010]", "rbp", "qword ptr [rbp+8]"] {
         let site = format!(
             "push rbx; mov rbx, rdi; test rdi, rdi; jle out
@@ -147,7 +149,7 @@ fn a_loop_that_was_made_two_has_its_gate_in_front() {
 
 #[test]
 fn a_test_that_was_made_two_has_two_gates() {
-    // The loop's first turn was taken out of it; both turns share the marker's code.
+    // The first iteration was peeled off the loop. Both copies share the marker's code.
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         cmp byte ptr [rip+0x1000], 0; jne on
         back: dec rbx; je done
@@ -178,7 +180,7 @@ fn a_guards_own_call_is_behind_a_gate_that_was_made_two() {
 
 #[test]
 fn where_no_side_is_the_gate_nothing_is_unlikely() {
-    // The call is made in every turn: the loop's guard is not its gate.
+    // Each iteration makes the call: the loop's guard is not its gate.
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         top: call qword ptr [0x9000]; dec rbx; jne top; pop rbx
         out: ret";
@@ -279,7 +281,7 @@ fn an_indirect_calls_arguments_are_its_own_and_the_bodys_are_not() {
     );
     let it = compared(&base, &site, Enabling::Probe, &[]);
     assert_eq!((own(&it).as_str(), it.unlikely_bytes), ("xor mov lea xor call", 0));
-    // The test of the counter is the marker's doing, but no part of the call.
+    // The marker causes the test of the counter, but the test is not part of the call.
     assert_eq!(it.function_likely_bytes, it.likely_bytes as i64 + 3);
 }
 
@@ -325,7 +327,7 @@ fn the_compiled_markers_have_what_their_designs_say() {
     for compiled in CompiledDesign::list_built() {
         let (design, names) = (compiled.design, name_addresses(&compiled));
         if cfg!(debug_assertions) && ["log", "tracing"].contains(&design.name) {
-            // rustc moves what is unlikely out of the way where it optimizes.
+            // rustc moves unlikely code out of line only when it optimizes.
             cyclescope_skipped::report_skipped(format_args!("{} in a build that is not optimized", design.name));
             continue;
         }

@@ -1,14 +1,14 @@
-//! The module's designs and their states. What a site looks like in C is in `kernel/markers/`, in a file of the
-//! design's name; here is what records and tables say of it.
+//! The module's designs and their states. The C text of a site is in `kernel/markers/`, in a file
+//! named after the design. This module holds the descriptions for records and tables.
 
 use super::super::source::design::{DesignLanguage, Enabling, SiteDesign};
 use super::super::state::{self, MarkerState, ProbeKind};
 use cyclescope_exec::kernel::markers::ProbeGuard;
 
-/// The design without a marker, which is every other one's base.
+/// The design without a marker: the base of every other one.
 pub(super) const BASE_DESIGN: &str = "none";
 
-/// All designs that the module has, sorted by name.
+/// All designs of the module, sorted by name.
 pub(crate) const ALL: &[SiteDesign] = &[
     SiteDesign {
         name: "flag",
@@ -87,7 +87,7 @@ const fn guarded_state(name: &'static str, about: &'static str, over: &'static s
     MarkerState { guard: self::guard_name(ProbeGuard::Preemption), ..bare_state(name, about, over, probe) }
 }
 
-/// All states of a marker that calls a probe, each behind the one that it is over.
+/// All states of a marker that calls a probe, each after the one that it is over.
 const CALLING: [MarkerState; 10] = [
     DORMANT,
     bare_state("empty", "a call of an empty probe", "dormant", ProbeKind::Empty),
@@ -104,7 +104,7 @@ const CALLING: [MarkerState; 10] = [
     },
 ];
 
-/// A guard's name in records.
+/// Name of a guard in records.
 pub(super) const fn guard_name(guard: ProbeGuard) -> &'static str {
     match guard {
         ProbeGuard::Bare => "none",
@@ -114,14 +114,14 @@ pub(super) const fn guard_name(guard: ProbeGuard) -> &'static str {
     }
 }
 
-/// The states of a design that has these guards and takes these probes, each behind the one that it is over.
+/// The states of a design with these guards and probes, each after the one that it is over.
 pub(super) fn select_states(design: &SiteDesign, guards: &[ProbeGuard], probes: &[ProbeKind]) -> Vec<MarkerState> {
     if design.enabling == Enabling::Never {
         return state::list_states(design);
     }
     let has = |guard: &str| guards.iter().any(|one| guard_name(*one) == guard);
     let own = guards == [ProbeGuard::Own];
-    // The kernel's own guard is no choice: the states that it is in have the names of those without a guard.
+    // The kernel's own guard is not optional. Its states have the names of those without a guard.
     let named = |state: &MarkerState| match state.guard {
         guard if own && (!state.enabled || guard == guard_name(ProbeGuard::Bare)) => {
             MarkerState { guard: guard_name(ProbeGuard::Own), ..*state }
@@ -134,7 +134,7 @@ pub(super) fn select_states(design: &SiteDesign, guards: &[ProbeGuard], probes: 
         has(state.guard) && (!state.enabled || state.probe.is_some_and(|probe| probes.contains(&probe)))
     };
     let find = |name: &str| all.iter().find(|state| state.name == name).expect("it is over one of them");
-    // Where a state is missing, what was over it is over the one below.
+    // If a state is missing, the states over it are over the one below.
     let over = |state: &MarkerState| {
         let mut over = state.over;
         while let Some(below) = over.map(find).filter(|below| !taken(below)) {
@@ -145,7 +145,7 @@ pub(super) fn select_states(design: &SiteDesign, guards: &[ProbeGuard], probes: 
     all.iter().filter(|state| taken(state)).map(over).collect()
 }
 
-/// All states that a design may be in, whatever guards and probes the module that is loaded has for it.
+/// All possible states of a design, whatever guards and probes the loaded module has for it.
 pub(crate) fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
     const PROBES: [ProbeKind; 4] = [ProbeKind::Empty, ProbeKind::Direct, ProbeKind::Varargs, ProbeKind::Format];
     select_states(design, &[ProbeGuard::Bare, ProbeGuard::Preemption, ProbeGuard::Interrupts], &PROBES)

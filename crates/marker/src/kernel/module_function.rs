@@ -1,4 +1,4 @@
-//! The module's functions as the anatomy takes them: their bytes while they are dormant, and the places that change.
+//! The module's functions for the anatomy: their dormant bytes, and the places that change.
 
 use super::super::anatomy::FunctionCode;
 use super::super::compiled_design::PatchSite;
@@ -13,7 +13,7 @@ pub(super) struct ModuleFunction {
 }
 
 impl ModuleFunction {
-    /// `enabled`: the same function once its marker is enabled.
+    /// A function from its dormant and its enabled bytes.
     pub(crate) fn new(address: u64, dormant: Vec<u8>, enabled: &[u8]) -> ModuleFunction {
         let sites = find_sites(address, &dormant, enabled);
         ModuleFunction { address, dormant, sites }
@@ -24,8 +24,9 @@ impl ModuleFunction {
     }
 }
 
-/// The places that enabling patches: NOPs that become jumps, with where these lead, and constants, which lead nowhere but
-/// to themselves. What else changes enables nothing: a tracepoint's call leads to its only listener.
+/// The places that enabling patches: NOPs that become jumps, with their targets, and constants,
+/// which are their own targets. Other changes enable nothing: a tracepoint's call leads to its only
+/// listener.
 fn find_sites(address: u64, dormant: &[u8], enabled: &[u8]) -> Vec<PatchSite> {
     let mut found = Vec::new();
     for before in Decoder::with_ip(64, dormant, address, DecoderOptions::NONE).iter() {
@@ -49,7 +50,7 @@ fn is_constant(instruction: &Instruction) -> bool {
     instruction.mnemonic() == Mnemonic::Mov && instruction.op1_kind() == OpKind::Immediate8
 }
 
-/// The compiler that made the kernel, which makes its modules too, from `/proc/version`:
+/// The compiler of the kernel and its modules, from `/proc/version`:
 /// `Linux version 6.1.0 (who@where) (gcc-12 (Debian 12.2.0-14) 12.2.0, GNU ld (GNU Binutils) 2.40) #1 SMP ...`.
 pub(super) fn parse_compiler(version: &str) -> Option<String> {
     let mut depth = 0;

@@ -1,4 +1,4 @@
-//! The bench over a module that is made up: it counts time by what codes cost.
+//! The bench on a simulated module, which derives time from the costs of codes.
 
 use super::*;
 use crate::bench::MarkerBench;
@@ -10,7 +10,7 @@ use cyclescope_exec::kernel::markers::TimedMarkerRounds;
 use cyclescope_measure::study::ResultRecord;
 use std::time::Duration;
 
-/// A code as the module could describe it, for tests of what takes one.
+/// A code as the module describes it.
 fn code(
     number: u32,
     design: u32,
@@ -25,7 +25,7 @@ fn code(
     MarkerFunction { number, design, name, guard, around, placement, len, address }
 }
 
-/// Ticks of a call beside its loop, and of once around the base.
+/// Ticks of a call outside its loop, and of one iteration of the base.
 const OVERHEAD: u64 = 40;
 const EMPTY: u64 = 2;
 const COPY: u64 = 150;
@@ -61,7 +61,7 @@ fn texts(name: &str, guard: ProbeGuard) -> [Vec<u8>; 2] {
     let dormant = asm::parse_assembly(&text).unwrap().bytes().to_vec();
     let mut enabled = dormant.clone();
     if let Some(at) = dormant.windows(4).position(|bytes| bytes == [0x0f, 0x1f, 0x44, 0x00]) {
-        // To what lies behind the return.
+        // To the code after the return.
         enabled[at..at + 5].copy_from_slice(&[0xe9, 6, 0, 0, 0]);
     }
     [dormant, enabled]
@@ -99,7 +99,7 @@ impl Fake {
         fake
     }
 
-    /// Ticks of once around, at one tick a core cycle.
+    /// Ticks of one iteration, at one tick per core cycle.
     fn around(&self, code: &MarkerFunction) -> u64 {
         let work = if code.around == MarkerWorkload::Memcpy { COPY } else { EMPTY };
         let marker = match (code.name.as_str(), self.on.get(&code.design)) {
@@ -167,7 +167,7 @@ impl MarkerDevice for Fake {
         Ok(TimedMarkerRounds { samples, hits })
     }
 
-    /// A tick is a nanosecond.
+    /// One tick is one nanosecond.
     fn now(&self) -> Duration {
         Duration::from_nanos(self.now)
     }

@@ -54,7 +54,7 @@ impl Log for CountingLogger {
     fn flush(&self) {}
 }
 
-/// Formats as `env_logger` does without its time.
+/// Formats like `env_logger`, but without its timestamp.
 struct MemoryLogger(Mutex<LogMemory>);
 
 impl Log for MemoryLogger {

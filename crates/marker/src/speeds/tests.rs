@@ -1,4 +1,4 @@
-//! Loops of one speed and of several, on a made-up machine.
+//! Loops with one and with several speeds, on a simulated machine.
 
 use super::*;
 use crate::record::MarkerRecord;
@@ -16,8 +16,8 @@ use crate::bench::MarkerCase;
 const SLOW: f64 = 150.5;
 const FAST: f64 = 138.6;
 
-/// The records of a machine with these loops, by a quick survey. Its markers are `flag` in all states, and `immediate` and two
-/// controls.
+/// The records of a quick survey of a machine with these loops. Its markers are `flag` in all
+/// states, `immediate` and two controls.
 fn surveyed(loops: Loops, seed: u64) -> Vec<MarkerRecord> {
     let mut fake = SimulatedBench { luck: |random: &mut Random| 0.3 * random.normal(), ..SimulatedBench::new(loops) };
     for name in ["immediate", "function-entry", "stores-4", "stores-8"] {
@@ -42,7 +42,8 @@ fn told(record: &MarkerRecord) -> Option<&str> {
     other.map(|caveat| caveat.text.as_str())
 }
 
-/// Costs a cycle a state; in memcpy one enabled state and one control flip the loop to its other speed.
+/// Each state costs a cycle. In memcpy one enabled state and one control switch the loop to its
+/// other speed.
 fn flipped(case: &MarkerCase, _: usize) -> [f64; 2] {
     if case.context == "empty" {
         return [1.0, 3.0];
@@ -69,11 +70,11 @@ fn a_marker_that_flips_the_loop_says_so_with_both_speeds() {
     assert_eq!((other.placements, other.certain, other.controls.as_slice()), (16, true, &["stores-8"][..]));
     let text = told(varargs).unwrap();
     assert!(text.contains("139.") && text.contains("150.") && text.contains("stores-8"), "{text}");
-    // No price is taken from it, nor over it.
+    // No step is derived from it, or from the state above it.
     let format = find(&all, "flag", "format");
     assert_eq!((varargs.step.cost.value, format.step.cost.value), (None, None));
     assert!(format.other_speed.is_none() && told(format).unwrap().contains("varargs"));
-    // The conclusions are about others.
+    // The conclusions concern other markers.
     let memcpy = test_conclusions(&all).into_iter().find(|one| one.name == "generic-slower-in-memcpy").unwrap();
     assert_eq!((memcpy.other_speeds.len(), memcpy.difference.value.is_some()), (0, true));
 }
@@ -86,7 +87,7 @@ fn no_conclusion_rests_on_a_flipped_loop() {
     };
     for conclusion in test_conclusions(&surveyed(loops, 4)) {
         if conclusion.name == "generic-slower-in-memcpy" {
-            // By the figures alone it would be borne out by far.
+            // The figures alone would clearly confirm it.
             assert!(conclusion.difference.low > conclusion.margin, "{conclusion:?}");
             assert_eq!(
                 (conclusion.holds, conclusion.other_speeds.as_slice()),
@@ -113,7 +114,7 @@ fn a_cost_up_to_a_speed_of_the_loop_alone_may_be_the_speeds() {
     assert_eq!((other.certain, other.placements), (false, 8));
 }
 
-/// What the loop without a marker takes in a design whose loop is another one is no speed of this loop.
+/// If a design has another base loop, that loop's time is not a speed of this loop.
 #[test]
 fn another_loop_is_no_other_speed() {
     let loops: Loops = |case, _| match (case.design.name, case.state.name) {

@@ -1,4 +1,4 @@
-//! A survey of a made-up machine gives the same records over its evidence.
+//! A survey of a simulated machine gives the same records from its evidence.
 
 use super::*;
 use crate::bench::call;
@@ -12,10 +12,10 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// Makes JSON another one.
+/// A modification of JSON.
 type Change = fn(&mut Value);
 
-/// Visits are of this seed.
+/// Seed of the visits.
 const SEED: u64 = 8;
 
 fn plan() -> MarkerPlan {
@@ -79,7 +79,7 @@ fn origin() -> EvidenceOrigin {
     EvidenceOrigin { study, repro, machine: json!({ "kernel": "none" }) }
 }
 
-/// Measures, and keeps all that is answered.
+/// Measures and records all answers.
 fn record(directory: &Directory, plan: MarkerPlan) -> Vec<ResultRecord> {
     let evidence = Rc::new(EvidenceRecorder::create(&directory.0, origin()).unwrap());
     let mut study = study(plan);
@@ -91,7 +91,7 @@ fn record(directory: &Directory, plan: MarkerPlan) -> Vec<ResultRecord> {
     records
 }
 
-/// The records again; all that was answered is asked for.
+/// Replays the records. Requires that all answers are used.
 fn replay(directory: &Directory) -> Result<Vec<ResultRecord>, StopReason> {
     let container = EvidenceContainer::open(&directory.0).unwrap();
     let mut study = MarkerStudy::restore(&container).unwrap();
@@ -102,7 +102,7 @@ fn replay(directory: &Directory) -> Result<Vec<ResultRecord>, StopReason> {
     Ok(records)
 }
 
-/// Writes the evidence of a directory to another one, with another plan or other answers.
+/// Copies evidence to another directory, with another plan or other answers.
 fn forged(
     from: &Directory,
     to: &Directory,
@@ -137,11 +137,11 @@ fn records_are_the_same_over_evidence() {
 #[test]
 fn what_was_changed_is_noticed() {
     let (directory, other) = (Directory::new("true"), Directory::new("forged"));
-    // No executor is opened, whose batches follow from the seed as well.
+    // No executor is opened, whose batches would also depend on the seed.
     let known = plan();
     let told =
         record(&directory, MarkerPlan { plan: Plan { imul_latency: Some(IMUL_LATENCY), ..known.plan }, ..known });
-    // The last visits, by so little that they are still the last.
+    // The last visits, changed too little for more visits to follow.
     let are_visits = |event: &StudyEvent| matches!(event, StudyEvent::Kept { of } if !of["visits"].is_null());
     let mut events = EvidenceContainer::open(&directory.0).unwrap().events().unwrap();
     let events = std::iter::from_fn(|| events.take_event(usize::MAX).unwrap());

@@ -1,4 +1,4 @@
-//! Surveys of a made-up machine, whose markers' costs are known.
+//! Surveys of a simulated machine whose markers have known costs.
 
 use super::*;
 use crate::bench::MarkerCase;
@@ -17,7 +17,7 @@ fn plan(seed: u64) -> VisitPlan {
 #[test]
 fn costs_and_steps_are_those_of_the_machine_whatever_its_habits() {
     for (habit, core) in Scenario::machine_variants() {
-        // The readings that an interval takes grow with the square of the step in core cycles.
+        // The readings behind an interval grow with the square of the step in core cycles.
         let coarse = core.step as f64 * core.ratio / 40.0;
         let most = 256.0 * coarse.powi(2).max(1.0);
         let imul_latency = f64::from(core.imul_latency);
@@ -33,7 +33,7 @@ fn costs_and_steps_are_those_of_the_machine_whatever_its_habits() {
                 let found = found.as_ref().unwrap();
                 let [_, site] = stair_costs(&finding.case, placement);
                 let off = found.cost.value - (site - base);
-                // Over a thousand intervals: some are missed, none by much.
+                // Of more than a thousand intervals, some miss the true value, but none by much.
                 assert!(off.abs() <= 3.0 * found.cost.half_width(), "{}", told(format!("{placement}: {off}")));
                 let aim = case_aim(&finding.case, &found.cost);
                 assert!(found.cost.half_width() <= aim, "{}", told(format!("{placement}: {found:?}")));
@@ -52,7 +52,8 @@ fn costs_and_steps_are_those_of_the_machine_whatever_its_habits() {
 
 #[test]
 fn intervals_of_placements_hold_the_truth_as_often_as_they_say() {
-    // A fixed number of visits, or as many as it takes, which most placements find between the least and the most.
+    // A fixed number of visits, or as many as necessary. Most placements then need a number between
+    // the limits.
     for (each, spread) in [(64..=64, 0.3), (32..=1024, 0.5)] {
         for confidence in [0.5, 0.8, 0.95, 0.99] {
             let luck: fn(&mut Random) -> f64 = match spread {
@@ -101,13 +102,13 @@ fn the_largest_mode_counts_and_the_others_are_told() {
             all += 1;
         }
     }
-    // Of 32 visits, two or fewer are in the smaller mode once in two hundred placements.
+    // Of 32 visits, at most two are in the smaller mode once in two hundred placements.
     assert!(told > all * 9 / 10, "{told} of {all}");
 }
 
 #[test]
 fn what_no_number_of_visits_would_tell_is_left_alone() {
-    // The half width that is asked for would take some thousand visits.
+    // The target half width would take several thousand visits.
     let luck = |random: &mut Random| 6.0 * random.uniform();
     let mut fake = SimulatedBench { luck, ..SimulatedBench::new(stair_costs) };
     let findings = survey_cases(&mut fake, &plan(5), &mut Vec::<ResultRecord>::new()).unwrap();

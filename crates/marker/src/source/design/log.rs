@@ -4,7 +4,7 @@
 //! jbe …            ; over the call of the logger, which lies beside the likely path
 //! ```
 //!
-//! The comparison with the level that the library was compiled for is no code.
+//! The comparison with the compile-time level generates no code.
 
 use super::definition::{DesignLanguage, Enabling, LibraryState, SiteDesign};
 
