@@ -1,4 +1,5 @@
-# Without a second CPU nothing ends an endless loop: code that may not end is refused, other code runs.
+# Without a second CPU nothing ends an endless loop: code that may not end is refused, other code
+# runs.
 # boot:
 # long: --smp 2 --append nosmp
 . ./tap.sh

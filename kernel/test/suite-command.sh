@@ -1,5 +1,5 @@
-# The command line tool runs in the guest, beside the module.
-# Without SMAP: QEMU before 9.1 reads the stack of an IRET in user mode as if the kernel had asked, and the executor for
+# The command line tool runs in the guest, together with the module. Without SMAP: QEMU before 9.1
+# reads the stack of an IRET in user mode as if the kernel had requested it, and the executor for
 # user mode uses that instruction.
 # boot: --cpu max,la57=off,-smap
 # boot: --cpu max,la57=off,-smap --smp 2
@@ -7,7 +7,7 @@
 plan 7
 
 doctor_says() { cyclescope doctor --quick | tee /tmp/doctor | grep -q "$1"; }
-# Exit code 5: in emulation there is no number.
+# Exit code 5: an emulated processor gives no number.
 changed() { cyclescope run --quick --json --executor kernel --init "mov eax, 3" "mov cr8, rax" | grep -q '"changed":\["CR8"\]'; }
 one_cpu_is_told() { [ "$(nproc)" -gt 1 ] || grep -q "rejected without --force" /tmp/doctor; }
 

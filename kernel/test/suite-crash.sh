@@ -1,4 +1,4 @@
-# A crash of the kernel in the middle of a run: the kernel for that case takes over.
+# A crash of the kernel during a run: the crash kernel takes over.
 # long: --smp 2 --memory 1024 --crash-kernel --append crashkernel=256M --provoked sysrq --provoked Trace:
 . ./tap.sh
 . ./ring0.sh
@@ -20,7 +20,7 @@ fi
 check "a kernel for crashes is loaded" crash-kernel /kernel /tmp/initramfs \
 	"console=ttyS0 panic=-1 nr_cpus=1 irqpoll suite=crash crashed"
 echo 1 >/proc/sys/kernel/sysrq
-# In endless loops: an NMI is all that the other CPU can do to this one.
+# In endless loops: the other CPU can stop this one only by an NMI.
 while :; do cyclescope run --executor kernel --quick 'x: jmp x'; done >/dev/null 2>&1 &
 sleep 3
 taskset 1 sh -c 'echo c >/proc/sysrq-trigger'

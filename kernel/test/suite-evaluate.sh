@@ -1,5 +1,5 @@
-# The paper's experiment in the paper's place: timing methods in user mode and in ring 0, side by side.
-# Without SMAP: see suite-command.sh.
+# The paper's experiment: timing methods in user mode and in ring 0, side by side. Without SMAP: see
+# suite-command.sh.
 # boot: --smp 2 --cpu max,la57=off,-smap
 . ./tap.sh
 plan 13
@@ -10,7 +10,7 @@ small="--executor kernel --clock $methods --ensembles 5 --samples 200 --budget 5
 
 json() { cyclescope evaluate --json --series $small --plots /tmp/plots --evidence /tmp/evidence >/tmp/lines; }
 text() { cyclescope evaluate $small >/tmp/text && cp /tmp/text /dev/console; }
-# How many lines of a kind there are of a method in a mode.
+# Number of lines of a kind for a method in a mode.
 lines() { [ "$(grep -F "\"kind\":\"$1\"" /tmp/lines | grep -F "\"clock\":\"$2\"" | grep -cF "\"executor\":\"$3\"")" -eq "$4" ]; }
 both() {
 	local mode
@@ -21,7 +21,7 @@ both() {
 }
 alone() { lines evaluate cpuid-rdtsc-cr0-rdtsc kernel 1 && lines evaluate cpuid-rdtsc-cr0-rdtsc user 0; }
 emulated() { [ "$(grep -F '"kind":"evaluate",' /tmp/lines | grep -cF '"code":"emulated"')" -eq 5 ]; }
-# Of a kind all lines, as many as these, give this figure no value.
+# All lines of a kind, this many, have no value for this figure.
 refused() {
 	[ "$(grep -cF "\"kind\":\"$1\"," /tmp/lines)" -eq "$3" ] &&
 		[ "$(grep -F "\"kind\":\"$1\"," /tmp/lines | grep -cF "\"$2\":{\"value\":null,")" -eq "$3" ]

@@ -1,4 +1,4 @@
-# What happens to a run from outside, and code that tries to leave ring 0.
+# External events during a run, and code that tries to leave ring 0.
 # boot: --smp 3
 . ./tap.sh
 . ./ring0.sh

@@ -1,4 +1,4 @@
-# Requests that are wrong, too many or withdrawn.
+# Wrong, excessive or withdrawn requests.
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh

@@ -1,11 +1,11 @@
-# Markers: sites in the module's own code are off, on and off again, by their counts and by their bytes.
-# Without SMAP: see suite-command.sh.
+# Markers: sites in the module's own code are off, on and off again, judged by their counts and by
+# their bytes. Without SMAP: see suite-command.sh.
 # boot: --smp 2 --cpu max,la57=off,-smap
 . ./tap.sh
 plan 16
 
 kib() { sed -n "s/^$1: *\([0-9]*\) kB/\1/p" /proc/meminfo; }
-# Freed ones wait to be taken out together.
+# Freed areas are purged together, later.
 areas() { grep -cv unpurged /proc/vmallocinfo; }
 
 in_the_middle() {
@@ -17,7 +17,8 @@ in_the_middle() {
 	return $status
 }
 
-# What leaks leaks each time, so one of three times without loss is enough. Switching in 50 devices makes and drops 50 areas.
+# A leak repeats, so one of three times without loss is enough. Switching in 50 devices makes and
+# drops 50 areas.
 leaves_nothing() {
 	local turn slab free areas
 	for turn in 1 2 3; do
@@ -31,7 +32,7 @@ leaves_nothing() {
 	return 1
 }
 
-# A row each, with calls counted and without a cost: nothing is timed here.
+# One row each, with counted calls and without a cost: nothing is timed here.
 told_by_the_command() {
 	local mode
 	for mode in kernel user; do

@@ -1,5 +1,5 @@
-# NMIs in the middle of measured code, between any two instructions: the kernel gets each, and the round that was hit runs
-# again.
+# NMIs during measured code, between any two instructions: the kernel gets each, and the interrupted
+# round runs again.
 # long: --smp 2 --singly --timeout 600
 # long: --smp 2 --append pti=on
 . ./tap.sh

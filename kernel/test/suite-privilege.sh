@@ -1,4 +1,5 @@
-# A user who may not run code in ring 0 gets an error with its remedy, and the kernel tells whether code of root's ran in it.
+# A user who may not run code in ring 0 gets an error with its remedy, and the kernel reports
+# whether root's code ran in it.
 # boot: --smp 2
 . ./tap.sh
 . ./ring0.sh
@@ -6,7 +7,7 @@ plan 11
 
 mkdir -p /etc
 echo 'user:x:1000:1000:user:/tmp:/bin/sh' >/etc/passwd
-# A JSON record says what is missing and what helps.
+# A JSON record with the reason and the remedy.
 told() {
 	local wanted=$1 record exit=0
 	shift
@@ -15,7 +16,8 @@ told() {
 	[ "$exit" = 3 ] && echo "$record" | grep -q -e "\"code\":\"unavailable\",\"exit\":3,.*$wanted"
 }
 kernel="cyclescope run --executor kernel --json nop"
-# Whether the kernel says that root has run code in it (U, Documentation/admin-guide/tainted-kernels.rst).
+# Whether the kernel reports that root has run code in it (U,
+# Documentation/admin-guide/tainted-kernels.rst).
 tainted() { [ $(($(cat /proc/sys/kernel/tainted) >> 6 & 1)) = "$1" ]; }
 
 check "without the module" told 'not loaded.*"remedy":"build and load it' $kernel
@@ -30,7 +32,7 @@ check "no code of root's has run" tainted 0
 check "root with all of them" ordinary
 check "code of root's has run" tainted 1
 
-# Only the next boot takes it back.
+# Only the next boot reverts it.
 mount -t securityfs security /sys/kernel/security 2>/dev/null
 if [ -w /sys/kernel/security/lockdown ]; then
 	check "a kernel that is locked down takes no run of an open file" events locked-down

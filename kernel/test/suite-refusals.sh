@@ -1,4 +1,4 @@
-# Where something is missing that a run needs, the module says what, and does the rest.
+# If a requirement of a run is missing, the module gives the reason, and does the rest.
 # boot: --smp 2
 # boot: --smp 2 --cpu max,la57=off,-nx
 # boot: --smp 2 --cpu max,la57=off,-tsc
@@ -6,7 +6,7 @@
 . ./ring0.sh
 
 of=/sys/module/disturber/parameters
-# The whole reason, as the module gives it and as the command does, which knows some by itself.
+# The whole reason, from the module and from the command, which knows some by itself.
 reason() { [ "$(cat /sys/module/cyclescope/parameters/refused)" = "$1" ] && measure nop && [ $exit = 3 ]; }
 told() { reason "$1" && grep -qF "$1" /tmp/record; }
 no_device() { cyclescope-guest marker-counts 2>&1 | tee /tmp/refused | grep -q "$1"; }
@@ -22,7 +22,7 @@ refused_at_all() {
 grep -qw nx /proc/cpuinfo || refused_at_all "the processor has no NX or no SSE2"
 grep -qw tsc /proc/cpuinfo || refused_at_all "the kernel does not know the rate of the time stamp counter"
 
-# beside OPTION: loads the module anew, after one that disturbs it from the start.
+# beside OPTION: reloads the module after another one that disturbs it from the start.
 beside() {
 	lsmod | grep -q '^cyclescope ' && rmmod cyclescope
 	lsmod | grep -q '^disturber ' && rmmod disturber

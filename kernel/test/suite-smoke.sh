@@ -1,4 +1,4 @@
-# The module loads and goes, and its device with it.
+# The module and its device can be loaded and unloaded.
 # boot:
 . ./tap.sh
 plan 6
