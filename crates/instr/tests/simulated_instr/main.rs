@@ -6,7 +6,7 @@
 mod constants;
 #[path = "../chains/everything.rs"]
 mod everything;
-mod habits;
+mod memory;
 mod regimes;
 mod score;
 mod sequences;
