@@ -253,7 +253,8 @@ mod tests {
     #[test]
     fn a_form_is_measured_once_per_immediate() {
         let names = |text: &str| -> Vec<String> { read_list(text.as_bytes()).unwrap().iter().map(full_name).collect() };
-        let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\nShl_rm64_imm8,\"r64, imm8\",-1\n";
+        let text = "instruction,operands,immediate\nshl,\"r64, imm8\",\nshl,\"r64, imm8\",1 0X20\n\
+                    Shl_rm64_imm8,\"r64, imm8\",-1\n";
         let rows = ["imm8", "0x1", "0x20", "-0x1"].map(|immediate| format!("Shl_rm64_imm8 r64, {immediate}"));
         assert_eq!(names(text), rows);
         // `*` selects only the forms that have an immediate.

@@ -189,9 +189,10 @@ mod tests {
         assert_eq!((text.as_str(), found.contains(&"imul".to_string())), ("imull r64", true));
         let Err(UnmatchedCriterion::Isa(_, found)) = select(&["add"], &[], &["avx512bv"]) else { panic!() };
         assert!(found.contains(&"avx512bw".to_string()), "{found:?}");
-        assert!(
-            matches!(select(&["add"], &[], &["!avx512bv"]), Err(UnmatchedCriterion::Isa(name, _)) if name == "!avx512bv")
-        );
+        assert!(matches!(
+            select(&["add"], &[], &["!avx512bv"]),
+            Err(UnmatchedCriterion::Isa(name, _)) if name == "!avx512bv"
+        ));
         assert_eq!(select(&["zzzzz*"], &[], &[]), Err(UnmatchedCriterion::Filter("zzzzz*".to_string(), near(&[]))));
         assert!(matches!(select(&[], &["vpad"], &[]), Err(UnmatchedCriterion::Mnemonic(..))));
     }

@@ -212,7 +212,12 @@ fn allocate_restored(
 /// to choose. A store that the next instance reads directly has no link between them. Atomic
 /// instructions and non-temporal stores are not renamed, and two of them would wait for each other.
 fn can_alternate(anatomy: &FormAnatomy, from: OperandPlace, to: OperandPlace) -> bool {
-    let own = |register: Register| matches!(from, OperandPlace::Fixed(other) if other.full_register() == register.full_register());
+    let own = |register: Register| {
+        matches!(
+            from,
+            OperandPlace::Fixed(other) if other.full_register() == register.full_register()
+        )
+    };
     // Flags and fixed registers are reset before each instance, except the chain's own.
     let passed = |port: &OperandPort| match port.place {
         OperandPlace::Slot(_) => anatomy.reads_place(port.place) && !gather::is_mask(anatomy, port.place),
@@ -395,7 +400,12 @@ impl ChainBuilder<'_> {
     /// Appends one instance, preceded by the code that breaks its other dependencies.
     fn push_instance(&self, assignment: &RegisterAssignment, into: &mut Vec<Instruction>) -> Option<()> {
         let anatomy = self.anatomy;
-        let own = |register: Register| matches!(self.from.place, OperandPlace::Fixed(other) if other.full_register() == register);
+        let own = |register: Register| {
+            matches!(
+                self.from.place,
+                OperandPlace::Fixed(other) if other.full_register() == register
+            )
+        };
         for (register, constant) in self.restored.iter().filter(|(register, _)| !own(*register)) {
             into.push(Instruction::with2(Code::Mov_r64_rm64, *register, general_register(*constant)).ok()?);
         }

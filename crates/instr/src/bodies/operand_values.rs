@@ -111,7 +111,12 @@ pub(crate) fn build_candidates(anatomy: &FormAnatomy, features: &CpuFeatures, la
             .iter()
             .filter_map(|quotient| integer_division_values(anatomy, quotient))
             .collect();
-        let rax = |port: &&OperandPort| matches!(port.place, OperandPlace::Fixed(one) if one.full_register() == Register::RAX);
+        let rax = |port: &&OperandPort| {
+            matches!(
+                port.place,
+                OperandPlace::Fixed(one) if one.full_register() == Register::RAX
+            )
+        };
         let (from, to) = (anatomy.inputs.iter().find(rax), anatomy.outputs.iter().find(rax));
         return build_programs(anatomy, features, &values, pair_ends(from, to).filter(|_| latency));
     }

@@ -52,7 +52,12 @@ pub(crate) fn plan_branch(anatomy: &FormAnatomy) -> Option<Vec<FormExperiment>> 
         NearBranchKind::JumpIndirect => jumps::plan_indirect_jumps(sample),
         NearBranchKind::Pair => calls::plan_call_pairs(sample),
     };
-    let counter = |place: OperandPlace| matches!(place, OperandPlace::Fixed(register) if register.full_register() == Register::RCX);
+    let counter = |place: OperandPlace| {
+        matches!(
+            place,
+            OperandPlace::Fixed(register) if register.full_register() == Register::RCX
+        )
+    };
     let from = anatomy.inputs.iter().find(|port| counter(port.place));
     let to = anatomy.outputs.iter().find(|port| counter(port.place));
     if let (Some(from), Some(to)) = (from, to) {

@@ -87,7 +87,10 @@ impl ExperimentMeaning {
 
     /// Whether each turn of an alternating chain has two instances, one for each place.
     pub fn has_pairs(&self) -> bool {
-        let in_memory = matches!(self, ExperimentMeaning::Latency { ports: Some(ports), .. } if ports.1.place == OperandPlace::Memory);
+        let in_memory = matches!(
+            self,
+            ExperimentMeaning::Latency { ports: Some(ports), .. } if ports.1.place == OperandPlace::Memory
+        );
         in_memory && self.is_alternating()
     }
 

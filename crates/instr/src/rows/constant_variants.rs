@@ -308,7 +308,12 @@ mod tests {
     #[test]
     fn the_chosen_chain_of_a_latency_must_show_the_difference() {
         // Without link costs, chains with links have no figure.
-        let figure = |meaning: &ExperimentMeaning, linkless: bool| matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.is_empty() == linkless);
+        let figure = |meaning: &ExperimentMeaning, linkless: bool| {
+            matches!(
+                meaning,
+                ExperimentMeaning::Latency { links, .. } if links.is_empty() == linkless
+            )
+        };
         for (linkless, count) in [(false, 1), (true, 0)] {
             let few = |plan: &FormPlan, readings: &mut [ProgramReading]| {
                 let all = plan.experiments.iter().zip(readings);

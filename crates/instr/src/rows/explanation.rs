@@ -363,8 +363,8 @@ fn explain_bound(latency: &OperandLatency, trial: &ProgramTrial, row: &InstrRow)
         LatencyBound::Sum => {
             let links: f64 = trial.links.iter().filter_map(|link| link.cycles).sum();
             format!(
-                "sum: the chain passes through several classes of registers; only its whole cost of {:.2} core cycles is \
-                 certain, and {links:.2} of it count as links by convention",
+                "sum: the chain passes through several classes of registers; only its whole cost of {:.2} core cycles \
+                 is certain, and {links:.2} of it count as links by convention",
                 cost + links
             )
         }

@@ -143,7 +143,12 @@ mod tests {
     #[test]
     fn alternating_places_count_only_if_the_core_renames_memory() {
         let plan = plan("Add_r64_rm64 r64, m64");
-        let from_data = |experiment: &FormExperiment| matches!(&experiment.meaning, ExperimentMeaning::Latency { from, to, .. } if from == "mem_data" && to == "op1");
+        let from_data = |experiment: &FormExperiment| {
+            matches!(
+                &experiment.meaning,
+                ExperimentMeaning::Latency { from, to, .. } if from == "mem_data" && to == "op1"
+            )
+        };
         let links = |experiment: &FormExperiment| match &experiment.meaning {
             ExperimentMeaning::Latency { links, .. } => links.clone(),
             _ => Vec::new(),

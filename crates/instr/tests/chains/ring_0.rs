@@ -19,8 +19,8 @@ const PRIVILEGED: &str = "clac cli clts invlpg invpcid mov rdmsr stac sti swapgs
 /// Instructions that user mode runs and ring 0 refuses. Some exist on few processors or are wrongly
 /// listed as unprivileged. For near branches to anywhere, displacements are bytes that may be
 /// executed, and some are not valid instructions.
-const REFUSED: &str = "call ccs_encrypt ccs_hash getsec getsecq jmp monitor montmul mwait ret slwpcb xcryptcbc xcryptcfb \
-                       xcryptctr xcryptecb xcryptofb xsha1 xsha256 xsha512 xsha512_alt xstore xstore_alt";
+const REFUSED: &str = "call ccs_encrypt ccs_hash getsec getsecq jmp monitor montmul mwait ret slwpcb xcryptcbc \
+                       xcryptcfb xcryptctr xcryptecb xcryptofb xsha1 xsha256 xsha512 xsha512_alt xstore xstore_alt";
 /// Unprivileged instructions that user mode skips and ring 0 measures.
 const MORE: &str = "rdpmc sgdt sidt sldt smsw str";
 

@@ -167,7 +167,10 @@ impl Score {
     fn tagged(&mut self, row: &InstrRow, plan: &FormPlan, model: &CoreModel) {
         let sample = &plan.anatomy.sample;
         let same = plan.experiments.iter().find(|experiment| {
-            matches!(&experiment.meaning, ExperimentMeaning::Latency { variant: Some(variant), .. } if variant == "same register")
+            matches!(
+                &experiment.meaning,
+                ExperimentMeaning::Latency { variant: Some(variant), .. } if variant == "same register"
+            )
         });
         let same = same.and_then(|experiment| instance(experiment, sample));
         let own = model.latency(sample, "op1", "op1");
@@ -237,7 +240,10 @@ fn subtracted(latency: &OperandLatency) -> f64 {
 }
 
 fn experiment_stores(meaning: &ExperimentMeaning) -> bool {
-    matches!(meaning, ExperimentMeaning::Latency { links, .. } if links.iter().any(|link| link.to == RegisterBank::Memory))
+    matches!(
+        meaning,
+        ExperimentMeaning::Latency { links, .. } if links.iter().any(|link| link.to == RegisterBank::Memory)
+    )
 }
 
 fn name(row: &InstrRow) -> String {
