@@ -170,5 +170,5 @@ fn random_text_never_panics() {
     let start = std::time::Instant::now();
     let accepted = fuzz(strings, 1);
     println!("{strings} strings, {accepted} assembled, {:.1} s", start.elapsed().as_secs_f64());
-    assert!(accepted > strings / 100, "only {accepted} of {strings} strings assemble: the grammar has gone stale");
+    assert!(accepted > strings / 100, "only {accepted} of {strings} strings assemble: the grammar is outdated");
 }

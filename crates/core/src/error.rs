@@ -149,13 +149,13 @@ pub fn constant<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StaticText
 /// Returns a copy of the text that lives as long as the program; equal texts share one copy. For
 /// names read from a file, which are few.
 pub fn intern_text(text: &str) -> &'static str {
-    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut known = KNOWN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(known) = known.get(text) {
-        return known;
+    static INTERNED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut interned = INTERNED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(interned) = interned.get(text) {
+        return interned;
     }
     let text: &'static str = Box::leak(text.to_string().into_boxed_str());
-    known.insert(text);
+    interned.insert(text);
     text
 }
 
@@ -228,7 +228,7 @@ impl RunError {
             RunError::Exception { vector, error_code, .. } => exception_remedy(*vector, *error_code),
             RunError::Hung { .. } => "look for an endless loop; slow code needs a larger time budget",
             RunError::Late { interrupted: true, .. } => {
-                "code that sets the interrupt flag has to be shorter than the time between two interrupts: see --unroll"
+                "code that sets the interrupt flag must be shorter than the time between two interrupts: see --unroll"
             }
             RunError::Late { .. } => "give it more time (--budget), or take fewer copies (--unroll)",
             RunError::DirtyCanary { .. } => {

@@ -251,11 +251,11 @@ mod tests {
             (Path::new("/dev/null"), "a device"),
             (folder.0.as_path(), "a directory"),
         ] {
-            let bad = read_input(path, InputKind::List).expect_err("it is refused");
+            let bad = read_input(path, InputKind::List).expect_err("a rejected file");
             assert!(bad.to_string().contains(what) && bad.is_usage(), "{bad}");
         }
         for path in [socket, folder.0.join("none"), folder.0.join("pipe/below"), "a\0b".into()] {
-            let bad = read_input(&path, InputKind::List).expect_err("it is refused");
+            let bad = read_input(&path, InputKind::List).expect_err("a rejected file");
             assert!(bad.is_usage(), "{bad:?}");
         }
         assert!(begun.elapsed() < Duration::from_secs(10));
@@ -269,7 +269,7 @@ mod tests {
         std::os::unix::fs::symlink(&theirs, &link).expect("a link");
         std::fs::hard_link(&theirs, &hard).expect("a link");
         for name in [&link, &hard] {
-            let bad = open_for_append(name, InputKind::Journal).expect_err("it is refused");
+            let bad = open_for_append(name, InputKind::Journal).expect_err("a rejected file");
             assert!(bad.is_usage(), "{bad}");
             drop(replace_file(name).expect("a new file"));
             assert_eq!(std::fs::read(name).expect("a file"), b"");

@@ -234,22 +234,22 @@ mod tests {
     use crate::asm::parse_assembly;
     use iced_x86::RflagsBits;
 
-    fn one(text: &str) -> Instruction {
+    fn instruction(text: &str) -> Instruction {
         parse_assembly(text).unwrap().instructions()[0]
     }
 
     #[test]
     fn registers_read_and_written_are_listed() {
-        let add = one("add al, byte ptr [rcx+rdx*2]");
+        let add = instruction("add al, byte ptr [rcx+rdx*2]");
         let names = |set: RegisterSet| set.registers().collect::<Vec<_>>();
         assert_eq!(names(registers_read(&add)), [Register::RAX, Register::RCX, Register::RDX]);
         assert_eq!(names(registers_written(&add)), [Register::RAX]);
         assert_eq!(registers_read(&add).flags(), 0);
         assert!(registers_written(&add).flags() & RflagsBits::CF != 0);
-        assert_eq!(registers_read(&one("adc eax, ebx")).flags(), RflagsBits::CF);
-        let mul = one("mul rbx");
+        assert_eq!(registers_read(&instruction("adc eax, ebx")).flags(), RflagsBits::CF);
+        let mul = instruction("mul rbx");
         assert_eq!(names(registers_written(&mul)), [Register::RAX, Register::RDX]);
-        let masked = one("vaddps zmm31{k3}{z}, zmm1, zmm2");
+        let masked = instruction("vaddps zmm31{k3}{z}, zmm1, zmm2");
         assert_eq!(names(registers_read(&masked)), [Register::ZMM1, Register::ZMM2, Register::K3]);
         assert!(
             registers_written(&masked).contains(Register::XMM31)

@@ -38,9 +38,9 @@ pub(super) fn unknown_mnemonic(statement: &Statement) -> BadSnippet {
 pub(super) fn unknown_name(word: &str, at: TextPosition, labels: &[&str]) -> BadSnippet {
     let message = format!("`{word}` is neither a register nor a label of the snippet");
     let lower = word.to_lowercase();
-    let mut known: Vec<&str> = super::registers::register_names().collect();
-    known.extend(labels);
-    let near = nearest_words(&lower, known.into_iter());
+    let mut names: Vec<&str> = super::registers::register_names().collect();
+    names.extend(labels);
+    let near = nearest_words(&lower, names.into_iter());
     if near.is_empty() {
         let hint = "a snippet knows only its own labels; measure functions with --c or --lib";
         return at.error_expecting(message, hint);

@@ -10,7 +10,8 @@ use cyclescope_core::unit::Unit;
 pub(super) const CLOCK: Clock = Clock {
     name: "lfence-rdtsc-rdtscp-lfence",
     also: &[],
-    about: "the improved method of Intel's paper with LFENCE instead of CPUID; the body may begin before the start is read",
+    about: "the improved method of Intel's paper with LFENCE instead of CPUID; the body may begin before the start is \
+        read",
     source: "Intel's paper, section 3.2.1, with LFENCE instead of CPUID",
     counts: Unit::TscTicks,
     promises: OrderingPromises {

@@ -92,7 +92,7 @@ fn clobbered_registers_are_saved_and_restored() {
 
 /// Code of a clock's start and end, without addresses: the bytes between the entry and the exit of
 /// an empty program. References to the context are zeroed.
-fn sides(clock: &Clock) -> [String; 2] {
+fn side_code(clock: &Clock) -> [String; 2] {
     let hex = |side| {
         let mut emitter = Emitter::starting_at(0);
         clock.emit_side(side, None, &mut emitter);
@@ -120,8 +120,9 @@ fn machine_code_matches_the_manuals() {
     const CR0: &str = "0f 20 c0 0f 22 c0";
     const RDPRU: &str = "b9 01 00 00 00 0f 01 fd";
     const RDPMC: &str = "8b 0d 00 00 00 00 0f 33";
-    // mov rsp, [return_rsp]; and rsp, -16; sub rsp, 128; mov edi, 4; lea rsi, [timespec]; call [clock_gettime];
-    // mov rax, [timespec]; imul rax, rax, 1000000000; add rax, [timespec+8]; mov rdx, rax; shr rdx, 32
+    // mov rsp, [return_rsp]; and rsp, -16; sub rsp, 128; mov edi, 4; lea rsi, [timespec]; call
+    // [clock_gettime]; mov rax, [timespec]; imul rax, rax, 1000000000; add rax, [timespec+8]; mov
+    // rdx, rax; shr rdx, 32
     const SYSTEM: &str = "48 8b 25 00 00 00 00 48 83 e4 f0 48 81 ec 80 00 00 00 bf 04 00 00 00 48 8d 35 00 00 00 00 \
          ff 15 00 00 00 00 48 8b 05 00 00 00 00 48 69 c0 00 ca 9a 3b 48 03 05 00 00 00 00 48 8b d0 48 c1 ea 20";
     let golden: [(&str, &[&str], &[&str]); 18] = [
@@ -147,6 +148,6 @@ fn machine_code_matches_the_manuals() {
     assert_eq!(ALL_CLOCKS.len(), golden.len());
     for (clock, (name, start, end)) in ALL_CLOCKS.iter().zip(golden) {
         assert_eq!(clock.name, name);
-        assert_eq!(sides(clock), [start.join(" "), end.join(" ")], "{name}");
+        assert_eq!(side_code(clock), [start.join(" "), end.join(" ")], "{name}");
     }
 }

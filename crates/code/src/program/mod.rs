@@ -121,8 +121,8 @@ impl ProgramRecipe<'_> {
         self.emit_entry(&mut emitter);
         let mut clobbers = self.clock.clobbers();
         if self.cold.is_any() {
-            let known = clobbers.clone();
-            clobbers.extend(cold_start::EVICTION_CLOBBERS.iter().filter(|register| !known.contains(register)));
+            let of_clock = clobbers.clone();
+            clobbers.extend(cold_start::EVICTION_CLOBBERS.iter().filter(|register| !of_clock.contains(register)));
         }
         for (index, register) in clobbers.iter().enumerate() {
             emitter.store_field(Code::Mov_rm64_r64, spill_offset(index), *register);

@@ -63,10 +63,9 @@ impl PlacementPolicy {
                 format!("it has {copies} copies, {by} bytes apart"),
                 "at least one copy, and at least one byte from one to the next",
             ),
-            PlacementPolicy::Aliased { with, .. } if with >= count || with == number => wrong(
-                format!("it must alias place {with} of {count}"),
-                "the number of another item placed with it",
-            ),
+            PlacementPolicy::Aliased { with, .. } if with >= count || with == number => {
+                wrong(format!("it must alias place {with} of {count}"), "the number of another item placed with it")
+            }
             PlacementPolicy::Aliased { bits, .. } if !(1..32).contains(&bits) => {
                 wrong(format!("it must alias in {bits} bits"), "1 to 31 bits")
             }

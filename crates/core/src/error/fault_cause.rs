@@ -38,8 +38,8 @@ impl FaultCause {
 }
 
 /// Remedy for a blocked system call.
-pub(super) const REFUSED_CALL: &str = "a filter of the container or service blocks it: allow it in the seccomp profile (Docker \
-    and Podman: --security-opt seccomp=FILE, or seccomp=unconfined; systemd: SystemCallFilter=), or run outside";
+pub(super) const REFUSED_CALL: &str = "a filter of the container or service blocks it: allow it in the seccomp profile \
+    (Docker and Podman: --security-opt seccomp=FILE, or seccomp=unconfined; systemd: SystemCallFilter=), or run outside";
 /// Remedy for a lost worker.
 pub(super) const WORKER_LOST: &str = "something outside killed it (or the kernel, out of memory: see `dmesg`), or \
     the snippet overwrote it; run it again";
@@ -55,8 +55,8 @@ const DIVIDE: &str = "choose operands whose quotient fits the register; init cod
 const UNDEFINED: &str = "this processor or its operating system does not support the instruction";
 const TRAPPED: &str = "INT1, INT3, INT 4 and the TF flag call a debugger or the system: leave them out";
 
-const BY_DEFINITION: &str = "UD0, UD1 and UD2 raise this by definition; compilers put UD2 where code must not arrive, as \
-    for `__builtin_trap()`";
+const BY_DEFINITION: &str = "UD0, UD1 and UD2 raise this by definition; compilers put UD2 where code must not arrive, \
+    as for `__builtin_trap()`";
 
 /// Remedy for a signal.
 pub(super) fn fault_remedy(signal: &str, cause: FaultCause) -> &'static str {

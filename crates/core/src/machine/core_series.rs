@@ -105,27 +105,27 @@ const FEWEST_SAMPLES: usize = 8;
 impl CoreSeries {
     /// Builds the series from samples in order of time. `lost` is the number of disturbed samples.
     pub fn from_samples(
-        looks: &[CoreClockSample],
+        samples: &[CoreClockSample],
         lost: usize,
         clock: &'static str,
         unit: Unit,
         rate: Option<Hertz>,
     ) -> Result<CoreSeries, String> {
-        if looks.len() < FEWEST_SAMPLES {
-            return Err(format!("only {} samples of the core clock were undisturbed", looks.len()));
+        if samples.len() < FEWEST_SAMPLES {
+            return Err(format!("only {} samples of the core clock were undisturbed", samples.len()));
         }
-        let noise = sample_noise(looks);
+        let noise = sample_noise(samples);
         let least_change = least_change(noise);
-        let changes = find_changes(looks, least_change);
-        let rates: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
+        let changes = find_changes(samples, least_change);
+        let rates: Vec<f64> = samples.iter().map(|sample| sample.raw_per_cycle).collect();
         let raw_per_cycle = smoothed_extremes(&rates).ok_or("no three samples of the core clock were undisturbed")?;
         let megahertz = |raw: f64| rate.map(|rate| rate.to_megahertz() / raw);
-        let mut pauses: Vec<f64> = looks.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
+        let mut pauses: Vec<f64> = samples.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).collect();
         let [lowest, middle, highest] = raw_per_cycle;
         Ok(CoreSeries {
             clock,
             unit,
-            points: group_by_time(looks).map(|group| CorePoint::from_samples(group, megahertz)).collect(),
+            points: group_by_time(samples).map(|group| CorePoint::from_samples(group, megahertz)).collect(),
             // The most raw units per cycle mean the slowest clock.
             megahertz: rate.map(|rate| [highest, middle, lowest].map(|raw| rate.to_megahertz() / raw)),
             raw_per_cycle,
@@ -133,10 +133,10 @@ impl CoreSeries {
             least_change,
             change_count: changes.len(),
             changes: changes.into_iter().take(MOST_POINTS).collect(),
-            looks: looks.len() + lost,
+            looks: samples.len() + lost,
             lost,
             look_s: median(&mut pauses),
-            seconds: looks[looks.len() - 1].at_s - looks[0].at_s,
+            seconds: samples[samples.len() - 1].at_s - samples[0].at_s,
             step: Fact::unknown("it was not tested"),
         })
     }
@@ -148,11 +148,11 @@ impl CoreSeries {
 }
 
 impl CorePoint {
-    fn from_samples(looks: &[CoreClockSample], megahertz: impl Fn(f64) -> Option<f64>) -> CorePoint {
-        let mut sorted: Vec<f64> = looks.iter().map(|look| look.raw_per_cycle).collect();
+    fn from_samples(samples: &[CoreClockSample], megahertz: impl Fn(f64) -> Option<f64>) -> CorePoint {
+        let mut sorted: Vec<f64> = samples.iter().map(|sample| sample.raw_per_cycle).collect();
         let raw_per_cycle = median(&mut sorted);
         CorePoint {
-            at_s: (looks[0].at_s + looks[looks.len() - 1].at_s) / 2.0,
+            at_s: (samples[0].at_s + samples[samples.len() - 1].at_s) / 2.0,
             raw_per_cycle,
             range: [sorted[0], sorted[sorted.len() - 1]],
             megahertz: megahertz(raw_per_cycle),
@@ -167,19 +167,19 @@ fn least_change(noise: f64) -> f64 {
 
 /// Whether the clock changed during these samples. Their range would not show it: it grows with
 /// their number even if the clock is steady.
-pub fn has_clock_changed(looks: &[CoreClockSample]) -> bool {
-    !find_changes(looks, least_change(sample_noise(looks))).is_empty()
+pub fn has_clock_changed(samples: &[CoreClockSample]) -> bool {
+    !find_changes(samples, least_change(sample_noise(samples))).is_empty()
 }
 
 /// Standard deviation of one sample, as a share. The differences of adjacent samples have twice its
 /// variance (J. von Neumann, "Distribution of the ratio of the mean square successive difference to
 /// the variance", 1941). Their median ignores occasional changes of the clock.
-fn sample_noise(looks: &[CoreClockSample]) -> f64 {
+fn sample_noise(samples: &[CoreClockSample]) -> f64 {
     /// Factor from the median of absolute values to the standard deviation of a normal
     /// distribution.
     const NORMAL: f64 = 1.4826;
     let step = |pair: &[CoreClockSample]| (pair[1].raw_per_cycle / pair[0].raw_per_cycle).ln().abs();
-    let mut steps: Vec<f64> = looks.windows(2).map(step).collect();
+    let mut steps: Vec<f64> = samples.windows(2).map(step).collect();
     NORMAL * median(&mut steps) / std::f64::consts::SQRT_2
 }
 
@@ -191,9 +191,9 @@ fn smoothed_extremes(rates: &[f64]) -> Option<[f64; 3]> {
 }
 
 /// Splits the samples into levels; the clock changes where two levels meet.
-fn find_changes(looks: &[CoreClockSample], least: f64) -> Vec<CoreClockChange> {
+fn find_changes(samples: &[CoreClockSample], least: f64) -> Vec<CoreClockChange> {
     let mut levels: Vec<&[CoreClockSample]> = Vec::new();
-    let mut rest = looks;
+    let mut rest = samples;
     while let Some(end) = find_level_end(rest, least) {
         let (before, after) = rest.split_at(end);
         levels.push(before);
@@ -210,31 +210,31 @@ fn find_changes(looks: &[CoreClockSample], least: f64) -> Vec<CoreClockChange> {
 }
 
 /// The level that starts with these samples.
-fn median_level(looks: &[CoreClockSample]) -> f64 {
-    median(&mut looks.iter().take(LEVEL_SAMPLES).map(|look| look.raw_per_cycle).collect::<Vec<_>>())
+fn median_level(samples: &[CoreClockSample]) -> f64 {
+    median(&mut samples.iter().take(LEVEL_SAMPLES).map(|sample| sample.raw_per_cycle).collect::<Vec<_>>())
 }
 
 /// Index of the first sample after the level that starts the samples; `None` if they all belong to
 /// it.
-fn find_level_end(looks: &[CoreClockSample], least: f64) -> Option<usize> {
-    let last = looks.len().checked_sub(CONFIRMING_SAMPLES)?;
+fn find_level_end(samples: &[CoreClockSample], least: f64) -> Option<usize> {
+    let last = samples.len().checked_sub(CONFIRMING_SAMPLES)?;
     (CONFIRMING_SAMPLES..=last).find(|&at| {
-        let level = median_level(&looks[..at]);
-        let distance = |look: &CoreClockSample| look.raw_per_cycle / level - 1.0;
-        let next = &looks[at..at + CONFIRMING_SAMPLES];
-        next.iter().all(|look| distance(look) > least) || next.iter().all(|look| distance(look) < -least)
+        let level = median_level(&samples[..at]);
+        let distance = |sample: &CoreClockSample| sample.raw_per_cycle / level - 1.0;
+        let next = &samples[at..at + CONFIRMING_SAMPLES];
+        next.iter().all(|sample| distance(sample) > least) || next.iter().all(|sample| distance(sample) < -least)
     })
 }
 
 /// Groups adjacent samples by equal spans of time, into at most [`MOST_POINTS`] groups.
-fn group_by_time(looks: &[CoreClockSample]) -> impl Iterator<Item = &[CoreClockSample]> {
-    let (start, count) = (looks[0].at_s, looks.len());
-    let span = (looks[count - 1].at_s - start).max(f64::MIN_POSITIVE);
-    let slot = move |look: &CoreClockSample| {
-        let share = (look.at_s - start) / span;
+fn group_by_time(samples: &[CoreClockSample]) -> impl Iterator<Item = &[CoreClockSample]> {
+    let (start, count) = (samples[0].at_s, samples.len());
+    let span = (samples[count - 1].at_s - start).max(f64::MIN_POSITIVE);
+    let slot = move |sample: &CoreClockSample| {
+        let share = (sample.at_s - start) / span;
         ((share * MOST_POINTS as f64) as usize).min(MOST_POINTS - 1)
     };
-    looks.chunk_by(move |a, b| count > MOST_POINTS && slot(a) == slot(b))
+    samples.chunk_by(move |a, b| count > MOST_POINTS && slot(a) == slot(b))
 }
 
 #[cfg(test)]
@@ -243,7 +243,7 @@ mod tests {
     use crate::random::Random;
 
     /// Samples every 0.1 ms, with this number of samples at each level and this noise.
-    fn looks(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<CoreClockSample> {
+    fn simulate_samples(levels: &[(f64, usize)], noise: f64, seed: u64) -> Vec<CoreClockSample> {
         let mut random = Random::new(seed);
         let values = levels.iter().flat_map(|&(level, count)| std::iter::repeat_n(level, count));
         values
@@ -255,21 +255,21 @@ mod tests {
             .collect()
     }
 
-    fn series(looks: &[CoreClockSample]) -> CoreSeries {
-        CoreSeries::from_samples(looks, 0, "lfence-rdtsc-lfence", Unit::TscTicks, Some(Hertz(2.3e9))).unwrap()
+    fn series(samples: &[CoreClockSample]) -> CoreSeries {
+        CoreSeries::from_samples(samples, 0, "lfence-rdtsc-lfence", Unit::TscTicks, Some(Hertz(2.3e9))).unwrap()
     }
 
     #[test]
     fn simulated_changes_are_counted_and_timed() {
         let levels = [(0.75, 300), (0.72, 40), (0.75, 5), (0.70, 655)];
         for (seed, noise) in [0.0, 1e-4, 1e-3, 2e-3].into_iter().enumerate() {
-            let found = series(&looks(&levels, noise, seed as u64));
+            let found = series(&simulate_samples(&levels, noise, seed as u64));
             assert_eq!(found.change_count, 3, "{noise}: {:?}", found.changes);
             for (change, (at, [from, to])) in
                 found.changes.iter().zip([(300.0, [0.75, 0.72]), (340.0, [0.72, 0.75]), (345.0, [0.75, 0.70])])
             {
                 assert!((change.at_s - at * 1e-4).abs() < 1e-9 && change.after_s < change.at_s, "{change:?}");
-                let near = |found: f64, planted: f64| (found / planted - 1.0).abs() < 3.0 * noise + 1e-9;
+                let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 3.0 * noise + 1e-9;
                 assert!(near(change.from, from) && near(change.to, to), "{change:?}");
             }
             assert!((found.noise - noise).abs() < 0.2 * noise + 1e-9, "{} for {noise}", found.noise);
@@ -283,7 +283,7 @@ mod tests {
     fn noise_alone_is_not_a_change() {
         for seed in 0..200 {
             for noise in [1e-4, 2e-3, 5e-3, 0.05] {
-                let found = series(&looks(&[(0.75, 1000)], noise, seed));
+                let found = series(&simulate_samples(&[(0.75, 1000)], noise, seed));
                 assert!(!found.has_changed(), "{noise}, {seed}: {:?}", found.changes);
                 assert!(found.least_change >= NOISE_FACTOR * 0.8 * noise);
             }
@@ -292,27 +292,27 @@ mod tests {
 
     #[test]
     fn one_or_two_outliers_are_neither_change_nor_extreme() {
-        let mut looks = looks(&[(0.75, 500)], 5e-4, 1);
-        looks[100].raw_per_cycle = 1.5;
-        looks[0].raw_per_cycle = 0.4;
+        let mut samples = simulate_samples(&[(0.75, 500)], 5e-4, 1);
+        samples[100].raw_per_cycle = 1.5;
+        samples[0].raw_per_cycle = 0.4;
         for index in [300, 301] {
-            looks[index].raw_per_cycle = 0.8;
+            samples[index].raw_per_cycle = 0.8;
         }
-        let found = series(&looks);
+        let found = series(&samples);
         assert!(!found.has_changed() && found.raw_per_cycle[0] > 0.74, "{:?}", found.raw_per_cycle);
     }
 
     #[test]
     fn a_drift_counts_each_time_it_leaves_its_level() {
         let levels: Vec<(f64, usize)> = (0..1000).map(|at| (0.7 * (1.0 + 5e-5 * at as f64), 1)).collect();
-        let found = series(&looks(&levels, 1e-4, 2));
+        let found = series(&simulate_samples(&levels, 1e-4, 2));
         assert!((3..=5).contains(&found.change_count), "{:?}", found.changes);
         assert!(found.changes.iter().all(|change| change.to > change.from));
     }
 
     #[test]
     fn few_samples_stay_points_and_too_few_give_a_reason() {
-        let few = looks(&[(0.75, 20)], 1e-3, 3);
+        let few = simulate_samples(&[(0.75, 20)], 1e-3, 3);
         let found = series(&few);
         assert_eq!((found.points.len(), found.looks), (20, 20));
         assert_eq!(found.points[7].range, [few[7].raw_per_cycle; 2]);

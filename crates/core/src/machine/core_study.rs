@@ -58,9 +58,9 @@ impl CoreStudy {
     /// Whether the measured latency is within 1 % of that in the table; `None` if the table has
     /// none.
     pub fn matches_known_latency(&self) -> Option<bool> {
-        let known = f64::from(self.imul_known?);
-        let margin = LATENCY_TOLERANCE * known;
-        Some(self.imul.low <= known + margin && self.imul.high >= known - margin)
+        let table_latency = f64::from(self.imul_known?);
+        let margin = LATENCY_TOLERANCE * table_latency;
+        Some(self.imul.low <= table_latency + margin && self.imul.high >= table_latency - margin)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Table of CPUID leaves, read once, from which other modules take their facts.
+//! Table of CPUID leaves, read once; the source of facts for other modules.
 //!
 //! In a VM each CPUID exits to the hypervisor (1 000 to 70 000 ticks), so each leaf is read once
 //! and kept. Tests and results from other machines build the same table from recorded values.

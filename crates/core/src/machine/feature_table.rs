@@ -1,7 +1,8 @@
 //! CPUID bits of each feature, and the register state that the system must enable for it.
 //!
-//! Sources: Intel SDM vol. 2A (CPUID) and vol. 1 chapter 13 (XSAVE-managed state); AMD APM vol. 3, appendix
-//! E; Zhaoxin's Padlock programming guide for C000_0001h; iced's documentation of each `CpuidFeature`.
+//! Sources: Intel SDM vol. 2A (CPUID) and vol. 1 chapter 13 (XSAVE-managed state); AMD APM vol. 3,
+//! appendix E; Zhaoxin's Padlock programming guide for C000_0001h; iced's documentation of each
+//! `CpuidFeature`.
 
 use iced_x86::CpuidFeature as F;
 

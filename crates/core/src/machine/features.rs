@@ -49,7 +49,8 @@ pub struct SystemSupport {
     pub tile_permission: bool,
     /// CR4.FSGSBASE, which the kernel shows as bit 1 of AT_HWCAP2.
     pub fsgsbase: bool,
-    /// A user shadow stack in this thread (`arch_prctl(ARCH_SHSTK_STATUS)`, Documentation/arch/x86/shstk.rst).
+    /// A user shadow stack in this thread (`arch_prctl(ARCH_SHSTK_STATUS)`,
+    /// Documentation/arch/x86/shstk.rst).
     pub shadow_stack: bool,
 }
 
@@ -95,8 +96,8 @@ impl CpuFeatures {
             amx_exists: leaves.has_bit(7, 0, CpuidRegister::Edx, 24),
         };
         for row in FEATURE_BITS {
-            let told = leaves.has_bit(row.leaf, row.subleaf, row.register, row.bit);
-            features.set_support(row.feature, check_usable(told, row.state, &enabled));
+            let reported = leaves.has_bit(row.leaf, row.subleaf, row.register, row.bit);
+            features.set_support(row.feature, check_usable(reported, row.state, &enabled));
         }
         for &feature in ALWAYS_USABLE {
             features.set_support(feature, check_cpuid_bit(!leaves.is_empty()));
@@ -105,8 +106,8 @@ impl CpuFeatures {
             features.set_support(feature, Err(why));
         }
         for &(feature, bit) in PADLOCK_BITS {
-            let both = leaves.register(0xC000_0001, 0, CpuidRegister::Edx) >> bit & 0b11 == 0b11;
-            features.set_support(feature, check_cpuid_bit(both && cpu.vendor == Vendor::Zhaoxin));
+            let enabled_bits = leaves.register(0xC000_0001, 0, CpuidRegister::Edx) >> bit & 0b11 == 0b11;
+            features.set_support(feature, check_cpuid_bit(enabled_bits && cpu.vendor == Vendor::Zhaoxin));
         }
         features.set_derived_features(leaves, &enabled);
         features

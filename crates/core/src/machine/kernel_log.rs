@@ -40,7 +40,7 @@ impl KernelLog {
             });
             match found {
                 Some(megahertz) => Fact::Known(Hertz(megahertz * 1e6)),
-                None => Fact::unknown("the kernel's log has no such line"),
+                None => Fact::unknown("the kernel's log does not contain this line"),
             }
         };
         let unstable = text.lines().find_map(|line| Some(line.split_once("Marking TSC unstable due to ")?.1));

@@ -79,11 +79,11 @@ pub struct ModuleStudy {
 impl KernelModule {
     /// Reads the facts from files. `release` is the kernel version, as printed by `uname -r`.
     pub fn detect(files: &SystemFiles, release: &str) -> KernelModule {
-        let is = |path: &str| files.path(path).exists();
+        let exists = |path: &str| files.path(path).exists();
         let headers = format!("/lib/modules/{release}/build");
         KernelModule {
-            loaded: match is(MODULES_FOLDER) {
-                true => Fact::Known(is(MODULE_FOLDER)),
+            loaded: match exists(MODULES_FOLDER) {
+                true => Fact::Known(exists(MODULE_FOLDER)),
                 false => Fact::unknown(format!("{MODULES_FOLDER} does not exist")),
             },
             // An unset pointer prints as (null).
@@ -91,7 +91,7 @@ impl KernelModule {
                 .read_text(REFUSED_FILE)
                 .map(|text| Some(text).filter(|text| !text.is_empty() && text != "(null)")),
             forecast: forecast_refusal(files),
-            headers: match is(&format!("{headers}/Makefile")) {
+            headers: match exists(&format!("{headers}/Makefile")) {
                 true => Fact::Known(headers),
                 false => Fact::unknown(format!("there is no {headers}")),
             },

@@ -155,8 +155,8 @@ impl Microarchitecture {
     /// A feature that CPUID reports although this design never had it.
     pub(crate) fn find_impossible_feature(&self, leaves: &CpuidLeaves) -> Option<&'static str> {
         let announced = |(leaf, subleaf, register, bit)| leaves.has_bit(leaf, subleaf, register, bit);
-        let other = |feature: &&DesignFeature| announced(feature.bit) && !feature.designs.contains(&self.name);
-        DESIGN_FEATURES.iter().find(other).map(|feature| feature.name)
+        let is_impossible = |feature: &&DesignFeature| announced(feature.bit) && !feature.designs.contains(&self.name);
+        DESIGN_FEATURES.iter().find(is_impossible).map(|feature| feature.name)
     }
 
     /// Number of integer adders; `None` if uncertain.
@@ -186,8 +186,8 @@ const fn design_row(
     imul: u32,
 ) -> DesignRow {
     let imul_latency = if imul == 0 { None } else { Some(imul) };
-    let is = Microarchitecture { name, product, imul_latency };
-    DesignRow { vendor, family, models, steppings: (0, 15), core: None, design: is }
+    let design = Microarchitecture { name, product, imul_latency };
+    DesignRow { vendor, family, models, steppings: (0, 15), core: None, design }
 }
 
 const fn intel_row(model: u32, name: &'static str, product: &'static str, imul: u32) -> DesignRow {

@@ -124,22 +124,22 @@ fn read_preemptions() -> Fact<u64> {
 /// children. Only sees the processes in `/proc`, which in a container are its own. Takes about 10
 /// µs per process.
 pub fn count_runnable(files: &SystemFiles, cpu: u32) -> Fact<u32> {
-    let own = std::process::id();
+    let own_process = std::process::id();
     let entries = match std::fs::read_dir(files.path("/proc")) {
         Ok(entries) => entries,
         Err(error) => return Fact::unknown(format!("/proc can't be listed: {error}")),
     };
-    if !files.path(&format!("/proc/{own}")).exists() {
+    if !files.path(&format!("/proc/{own_process}")).exists() {
         return Fact::unknown("/proc does not show this process");
     }
     let processes = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let mut count = 0;
-    for process in processes.filter(|&process| process != own) {
+    for process in processes.filter(|&process| process != own_process) {
         let Ok(tasks) = std::fs::read_dir(files.path(&format!("/proc/{process}/task"))) else { continue };
         for task in tasks.flatten() {
             let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
             // A child of this process is one of its workers.
-            count += u32::from(parse_runnable(&stat).is_some_and(|found| found.1 == cpu && found.0 != own));
+            count += u32::from(parse_runnable(&stat).is_some_and(|found| found.1 == cpu && found.0 != own_process));
         }
     }
     Fact::Known(count)

@@ -92,7 +92,8 @@ fn reject_hidden_model(found: Microarchitecture, leaves: &CpuidLeaves) -> Fact<M
     match found.find_impossible_feature(leaves) {
         None => Fact::Known(found),
         Some(feature) => Fact::unknown(format!(
-            "CPUID reports the model of {} and {feature}, which that design never had: a hypervisor hides the real model",
+            "CPUID reports the model of {} and {feature}, which that design never had: a hypervisor hides the \
+             real model",
             found.product
         )),
     }

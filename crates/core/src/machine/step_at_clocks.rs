@@ -53,7 +53,7 @@ impl StepAtClocks {
     /// Compares the steps from samples of a clock that changed. Each sample has raw units per core
     /// cycle, and durations in raw units. `extremes` are the least and the most raw units per core
     /// cycle.
-    pub fn from_samples(looks: &[(f64, Vec<f64>)], step: f64, extremes: [f64; 2]) -> Result<StepAtClocks, String> {
+    pub fn from_samples(samples: &[(f64, Vec<f64>)], step: f64, extremes: [f64; 2]) -> Result<StepAtClocks, String> {
         let [fastest, slowest] = extremes;
         StepAtClocks::check_testable(step)?;
         let moved = slowest / fastest - 1.0;
@@ -61,8 +61,8 @@ impl StepAtClocks {
             return Err(format!("the core clock moved by {:.2} %", 100.0 * moved));
         }
         let margin = END_SHARE * (slowest - fastest);
-        let slow = select_durations(looks, |rate| rate >= slowest - margin);
-        let fast = select_durations(looks, |rate| rate <= fastest + margin);
+        let slow = select_durations(samples, |rate| rate >= slowest - margin);
+        let fast = select_durations(samples, |rate| rate <= fastest + margin);
         if slow.len().min(fast.len()) < FEWEST_DURATIONS {
             return Err("too few durations were undisturbed at the slowest or the fastest clock".to_string());
         }
@@ -75,9 +75,9 @@ impl StepAtClocks {
     }
 }
 
-fn select_durations(looks: &[(f64, Vec<f64>)], wanted: impl Fn(f64) -> bool) -> Vec<f64> {
-    let looks = looks.iter().filter(|(rate, _)| wanted(*rate));
-    looks.flat_map(|(_, durations)| durations).copied().filter(|duration| duration.is_finite()).collect()
+fn select_durations(samples: &[(f64, Vec<f64>)], wanted: impl Fn(f64) -> bool) -> Vec<f64> {
+    let samples = samples.iter().filter(|(rate, _)| wanted(*rate));
+    samples.flat_map(|(_, durations)| durations).copied().filter(|duration| duration.is_finite()).collect()
 }
 
 fn lattice_share(durations: &[f64], step: f64) -> f64 {
@@ -94,33 +94,33 @@ mod tests {
 
     /// Samples at two core clocks, each with 200 durations of about 6 000 ticks in multiples of its
     /// own step.
-    fn looks(rates: [f64; 2], steps: [f64; 2]) -> Vec<(f64, Vec<f64>)> {
+    fn simulate_samples(rates: [f64; 2], steps: [f64; 2]) -> Vec<(f64, Vec<f64>)> {
         let mut random = Random::new(1);
-        let mut look = |rate, step: f64| {
+        let mut sample = |rate, step: f64| {
             let duration = |_| ((200 + random.below(60)) as f64 * step).round();
             (rate, (0..200).map(duration).collect())
         };
-        vec![look(rates[0], steps[0]), look(rates[1], steps[1])]
+        vec![sample(rates[0], steps[0]), sample(rates[1], steps[1])]
     }
 
-    fn tested(rates: [f64; 2], steps: [f64; 2]) -> Result<StepAtClocks, String> {
-        StepAtClocks::from_samples(&looks(rates, steps), 26.0, rates)
+    fn test_steps(rates: [f64; 2], steps: [f64; 2]) -> Result<StepAtClocks, String> {
+        StepAtClocks::from_samples(&simulate_samples(rates, steps), 26.0, rates)
     }
 
     #[test]
     fn a_constant_step_is_steady_and_one_that_follows_the_clock_is_not() {
-        let steady = tested([0.60, 0.62], [26.0, 26.0]).unwrap();
+        let steady = test_steps([0.60, 0.62], [26.0, 26.0]).unwrap();
         assert!(steady.steady && steady.on_lattice == [1.0, 1.0] && steady.durations == [200, 200]);
-        let follows = tested([0.60, 0.62], [26.0, 26.0 * 0.62 / 0.60]).unwrap();
+        let follows = test_steps([0.60, 0.62], [26.0, 26.0 * 0.62 / 0.60]).unwrap();
         assert!(!follows.steady && follows.on_lattice[0] < 0.5 && follows.on_lattice[1] == 1.0, "{follows:?}");
     }
 
     #[test]
     fn without_a_step_or_a_change_there_is_no_verdict() {
-        assert!(tested([0.60, 0.603], [26.0, 26.0]).unwrap_err().contains("moved by 0.50 %"));
-        let looks = looks([0.60, 0.62], [26.0, 26.0]);
+        assert!(test_steps([0.60, 0.603], [26.0, 26.0]).unwrap_err().contains("moved by 0.50 %"));
+        let samples = simulate_samples([0.60, 0.62], [26.0, 26.0]);
         for (step, why) in [(1.0, "single"), (25.5, "whole"), (31.0, "no clock")] {
-            let refused = StepAtClocks::from_samples(&looks, step, [0.60, 0.62]).unwrap_err();
+            let refused = StepAtClocks::from_samples(&samples, step, [0.60, 0.62]).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
     }

@@ -111,8 +111,8 @@ pub fn measure_synchrony(machine: &Machine, step: Option<f64>, time: Duration) -
         return Fact::unknown("this process may use one CPU only");
     }
     let started = Instant::now();
-    let known = step.or_else(|| measure_step_on(target.cpu, reading, started + time / 4));
-    let step = known.unwrap_or(LARGEST_STEP);
+    let known_step = step.or_else(|| measure_step_on(target.cpu, reading, started + time / 4));
+    let step = known_step.unwrap_or(LARGEST_STEP);
     let mut logs: Vec<ExchangeLog> = cpus.iter().map(|&cpu| ExchangeLog { cpu, ..ExchangeLog::default() }).collect();
     // SAFETY: `require` has made sure that the TSC can be read, and `reading` that this way exists.
     unsafe { exchange_all(target.cpu, reading, &mut logs, time.saturating_sub(started.elapsed())) };
@@ -120,7 +120,7 @@ pub fn measure_synchrony(machine: &Machine, step: Option<f64>, time: Duration) -
         cpu: target.cpu,
         reading,
         step_ticks: step,
-        step_known: known.is_some(),
+        step_known: known_step.is_some(),
         pairs: logs.into_iter().map(|log| log.into_comparison(step)).collect(),
         untested,
         seconds: started.elapsed().as_secs_f64(),
@@ -156,13 +156,13 @@ unsafe fn exchange_all(target: u32, reading: TscRead, logs: &mut [ExchangeLog], 
     let count = logs.len() as u32;
     let fitting = time.as_nanos() / (BLOCK_TIME * count).as_nanos();
     let rounds = fitting.clamp(*BLOCKS_PER_CPU.start(), *BLOCKS_PER_CPU.end()) as u32;
-    let share = |of: u32| started + time * of / (rounds * count);
+    let time_of = |block: u32| started + time * block / (rounds * count);
     for round in 0..rounds {
-        std::thread::sleep(share(round * count).saturating_duration_since(Instant::now()));
+        std::thread::sleep(time_of(round * count).saturating_duration_since(Instant::now()));
         for turn in 0..count {
             // Each round begins with another CPU, so that no CPU always follows a slow one.
             let log = &mut logs[((turn + round) % count) as usize];
-            let until = share(round * count + turn + 1);
+            let until = time_of(round * count + turn + 1);
             if Instant::now() >= until {
                 log.lost += 1;
                 log.why.get_or_insert_with(|| "the preceding blocks used all the time".to_string());

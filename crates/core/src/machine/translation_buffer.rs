@@ -25,14 +25,14 @@ pub fn read_data_buffers(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
 
 /// Leaf 18h (SDM vol. 2A, CPUID): one TLB per subleaf.
 fn read_subleaves(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
-    let of = |[_, ebx, ecx, edx]: [u32; 4]| {
+    let parse_subleaf = |[_, ebx, ecx, edx]: [u32; 4]| {
         // For data, unified, or for loads only.
-        let of_loads = matches!(edx & 0x1F, 1 | 3 | 4);
+        let serves_loads = matches!(edx & 0x1F, 1 | 3 | 4);
         let entries = u64::from(ebx >> 16) * u64::from(ecx);
-        (of_loads && ebx & 1 == 1 && entries > 0).then_some(TranslationBuffer { level: edx >> 5 & 7, entries })
+        (serves_loads && ebx & 1 == 1 && entries > 0).then_some(TranslationBuffer { level: edx >> 5 & 7, entries })
     };
     let mut found: Vec<TranslationBuffer> =
-        (0..MOST_TRANSLATIONS).map_while(|subleaf| leaves.find_leaf(0x18, subleaf)).filter_map(of).collect();
+        (0..MOST_TRANSLATIONS).map_while(|subleaf| leaves.find_leaf(0x18, subleaf)).filter_map(parse_subleaf).collect();
     found.sort_by_key(|buffer| buffer.level);
     found
 }
@@ -82,7 +82,7 @@ fn read_amd_leaves(leaves: &CpuidLeaves) -> Vec<TranslationBuffer> {
 mod tests {
     use super::*;
 
-    fn found(rows: &[(u32, u32, [u32; 4])]) -> Vec<(u32, u64)> {
+    fn read_table(rows: &[(u32, u32, [u32; 4])]) -> Vec<(u32, u64)> {
         read_data_buffers(&CpuidLeaves::from_table(rows)).iter().map(|buffer| (buffer.level, buffer.entries)).collect()
     }
 
@@ -96,7 +96,7 @@ mod tests {
             (0x18, 3, [0, 0x0006_0001, 16, 0x4024]),
             (0x18, 4, [0, 0x0008_0001, 32, 0x4022]),
         ];
-        assert_eq!(found(&subleaves), [(1, 96), (2, 2048)]);
+        assert_eq!(read_table(&subleaves), [(1, 96), (2, 2048)]);
     }
 
     #[test]
@@ -107,19 +107,19 @@ mod tests {
             (0x18, 2, [0, 0x0008_0009, 128, 0x4043]),
             (0x18, 3, [0, 0x0006_0001, 16, 0x4024]),
         ];
-        assert_eq!(found(&subleaves), [(1, 96)]);
+        assert_eq!(read_table(&subleaves), [(1, 96)]);
     }
 
     #[test]
     fn descriptors_are_read_from_register_bytes() {
-        assert_eq!(found(&[(2, 0, [0x7603_6301, 0x00F0_B5FF, 0, 0x00C3_0000])]), [(1, 64), (2, 1536)]);
-        assert_eq!(found(&[(2, 0, [0x00FE_FF01, 0xF0, 0, 0x80C3_0000])]), []);
+        assert_eq!(read_table(&[(2, 0, [0x7603_6301, 0x00F0_B5FF, 0, 0x00C3_0000])]), [(1, 64), (2, 1536)]);
+        assert_eq!(read_table(&[(2, 0, [0x00FE_FF01, 0xF0, 0, 0x80C3_0000])]), []);
     }
 
     #[test]
     fn amd_leaves_give_both_levels() {
         let amd = [(0x8000_0005, 0, [0, 0xFF48_FF40, 0, 0]), (0x8000_0006, 0, [0, 0x6C00_6400, 0, 0])];
-        assert_eq!(found(&amd), [(1, 72), (2, 3072)]);
-        assert_eq!(found(&[(0x8000_0006, 0, [0, 0x0800_0000, 0, 0])]), []);
+        assert_eq!(read_table(&amd), [(1, 72), (2, 3072)]);
+        assert_eq!(read_table(&[(0x8000_0006, 0, [0, 0x0800_0000, 0, 0])]), []);
     }
 }

@@ -147,7 +147,7 @@ fn crystal_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
         return Fact::unknown("only Intel defines this leaf");
     }
     let Some([denominator, numerator, crystal, _]) = leaves.find_leaf(0x15, 0) else {
-        return Fact::unknown("the processor has no such leaf");
+        return Fact::unknown("the processor does not have this leaf");
     };
     if denominator == 0 || numerator == 0 {
         return Fact::unknown("the leaf is zero");
@@ -164,7 +164,7 @@ fn base_rate(leaves: &CpuidLeaves, cpu: &Processor) -> Fact<Hertz> {
         return Fact::unknown("only Intel defines this leaf");
     }
     match leaves.find_leaf(0x16, 0).map(|[eax, ..]| eax & 0xFFFF) {
-        None => Fact::unknown("the processor has no such leaf"),
+        None => Fact::unknown("the processor does not have this leaf"),
         Some(0) => Fact::unknown("the leaf is zero"),
         Some(megahertz) => Fact::Known(Hertz(f64::from(megahertz) * 1e6)),
     }
@@ -193,7 +193,8 @@ fn bogomips_rate(record: &str) -> Fact<Hertz> {
     }
 }
 
-/// The base frequency that intel_pstate or amd_pstate reports, in kHz (Documentation/admin-guide/pm).
+/// The base frequency that intel_pstate or amd_pstate reports, in kHz
+/// (Documentation/admin-guide/pm).
 fn cpufreq_base(files: &SystemFiles) -> Fact<Hertz> {
     files.read_number("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency").map(|khz: f64| Hertz(khz * 1e3))
 }
@@ -223,7 +224,7 @@ mod tests {
     fn sources_without_a_rate_give_a_reason() {
         let leaves = emerald_rapids_vm();
         assert_eq!(crystal_rate(&leaves, &intel()).why(), Some("the leaf is zero"));
-        assert_eq!(base_rate(&leaves, &intel()).why(), Some("the processor has no such leaf"));
+        assert_eq!(base_rate(&leaves, &intel()).why(), Some("the processor does not have this leaf"));
         assert!(hypervisor_rate(&leaves).why().is_some());
         assert!(cpufreq_base(&SystemFiles::rooted_at("/nonexistent")).why().is_some());
     }

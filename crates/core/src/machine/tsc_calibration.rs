@@ -128,7 +128,8 @@ pub(crate) fn calibrate_tsc(tsc: &TscFacts, budget: Duration) -> Result<TscCalib
     })
 }
 
-/// Clock sources that count TSC ticks (Linux arch/x86/kernel/tsc.c, kvmclock.c, hyperv_timer.c, xen/time.c).
+/// Clock sources that count TSC ticks (Linux arch/x86/kernel/tsc.c, kvmclock.c, hyperv_timer.c,
+/// xen/time.c).
 fn is_made_from_tsc(name: &str) -> bool {
     matches!(name, "tsc" | "tsc-early" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen")
 }

@@ -39,7 +39,8 @@ impl TscRead {
 #[inline(always)]
 pub(crate) unsafe fn rdtsc() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: the caller has checked that the instruction doesn't fault; it touches EAX and EDX only.
+    // SAFETY: the caller has checked that the instruction doesn't fault; it touches EAX and EDX
+    // only.
     unsafe { asm!("rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
     u64::from(high) << 32 | u64::from(low)
 }
@@ -51,7 +52,8 @@ pub(crate) unsafe fn rdtsc() -> u64 {
 #[inline(always)]
 pub(crate) unsafe fn lfence_rdtsc() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: the caller has checked that RDTSC doesn't fault; LFENCE belongs to SSE2, which 64-bit mode has.
+    // SAFETY: the caller has checked that RDTSC doesn't fault; LFENCE belongs to SSE2, which 64-bit
+    // mode has.
     unsafe { asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
     u64::from(high) << 32 | u64::from(low)
 }

@@ -84,7 +84,7 @@ fn delta_histogram(sorted: &[u64], least: u64) -> Vec<f64> {
     counts.iter().map(|count| count / total).collect()
 }
 
-/// Period of the lowest peak above the lobe at frequency 0; 1.0 if there is none. `None` if the
+/// Period of the lowest peak above the lobe at frequency 0; 1.0 without a peak. `None` if the
 /// lobe does not end.
 fn find_lattice_period(histogram: &[f64]) -> Option<f64> {
     let frequency = |index: usize| index as f64 / (2.0 * FREQUENCIES as f64);
@@ -269,9 +269,9 @@ mod tests {
     use crate::machine::tsc::TscParameters;
     use crate::unit::Hertz;
 
-    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `spoiled` % of them off
+    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `off_by_one` % of them off
     /// by one and 1 in 500 interrupted.
-    fn synthetic(step: f64, spoiled: u64) -> Vec<u64> {
+    fn simulate_deltas(step: f64, off_by_one: u64) -> Vec<u64> {
         let mut random = 1u64;
         (0..100_000)
             .map(|_| {
@@ -281,8 +281,8 @@ mod tests {
                 let stepped = |time: f64| ((time / step).floor() * step).floor() as u64;
                 random = xorshift(random);
                 let interrupt = if random.is_multiple_of(500) { 5000 + random % 999 } else { 0 };
-                let spoiler = u64::from(random / 1000 % 100 < spoiled);
-                stepped(end + interrupt as f64) - stepped(start) + spoiler
+                let extra_tick = u64::from(random / 1000 % 100 < off_by_one);
+                stepped(end + interrupt as f64) - stepped(start) + extra_tick
             })
             .collect()
     }
@@ -290,11 +290,11 @@ mod tests {
     #[test]
     fn whole_steps_are_found_despite_disturbances() {
         for step in [1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 26.0, 38.0, 100.0] {
-            for spoiled in [0, 5, 11] {
-                let found = find_step(&synthetic(step, spoiled));
+            for off_by_one in [0, 5, 11] {
+                let found = find_step(&simulate_deltas(step, off_by_one));
                 let found = found.known().unwrap_or_else(|| panic!("{step}: {:?}", found.why()));
-                assert_eq!(found.ticks, step, "{spoiled} % off by one: {found:?}");
-                let on_lattice = if step == 1.0 { 1.0 } else { 1.0 - spoiled as f64 / 100.0 };
+                assert_eq!(found.ticks, step, "{off_by_one} % off by one: {found:?}");
+                let on_lattice = if step == 1.0 { 1.0 } else { 1.0 - off_by_one as f64 / 100.0 };
                 assert!((found.on_lattice - on_lattice).abs() < 0.01, "{step}: {found:?}");
             }
         }
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn steps_of_a_scaled_counter_are_found() {
         for step in [25.96, 37.37, 7.3, 4.6] {
-            let found = *find_step(&synthetic(step, 5)).known().unwrap();
+            let found = *find_step(&simulate_deltas(step, 5)).known().unwrap();
             assert!((found.ticks / step - 1.0).abs() < 0.01, "{step}: {found:?}");
         }
     }

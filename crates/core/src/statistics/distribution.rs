@@ -140,7 +140,8 @@ fn gamma_ratio(a: f64) -> f64 {
         factor *= a / (a + 0.5);
         a += 1.0;
     }
-    // ln(ratio / √a) = −1/8a + 1/192a³ − 1/640a⁵ + 17/14336a⁷ − …; the next term is below 1e-14 here.
+    // ln(ratio / √a) = −1/8a + 1/192a³ − 1/640a⁵ + 17/14336a⁷ − …; the next term is below 1e-14
+    // here.
     let inverse = 1.0 / a;
     let series = evaluate_polynomial(&[-1.0 / 8.0, 1.0 / 192.0, -1.0 / 640.0, 17.0 / 14_336.0], inverse * inverse);
     factor * a.sqrt() * (series * inverse).exp()
@@ -177,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
     use statrs::distribution::StudentsT;
 
-    fn close(value: f64, truth: f64, accuracy: f64) -> bool {
+    fn is_close(value: f64, truth: f64, accuracy: f64) -> bool {
         (value - truth).abs() <= accuracy * truth.abs()
     }
 
@@ -192,9 +193,9 @@ mod tests {
             (0.995, 10.0, 3.169_272_672_616_95),
             (0.975, 30.0, 2.042_272_456_301_24),
         ] {
-            assert!(close(t_quantile(p, freedom), t, 1e-12), "{} for {t}", t_quantile(p, freedom));
+            assert!(is_close(t_quantile(p, freedom), t, 1e-12), "{} for {t}", t_quantile(p, freedom));
         }
-        assert!(close(normal_quantile(0.975), 1.959_963_984_540_054, 1e-15));
+        assert!(is_close(normal_quantile(0.975), 1.959_963_984_540_054, 1e-15));
     }
 
     #[test]
@@ -205,8 +206,8 @@ mod tests {
                 // is algebraic.
                 let cauchy = if p < 0.25 { -1.0 / (PI * p).tan() } else { (PI * (p - 0.5)).tan() };
                 let two = (2.0 * p - 1.0) / (2.0 * p * (1.0 - p)).sqrt();
-                assert!(close(t_quantile(p, 1.0), cauchy, 1e-12), "{p}");
-                assert!(close(t_quantile(p, 2.0), two, 1e-12), "{p}");
+                assert!(is_close(t_quantile(p, 1.0), cauchy, 1e-12), "{p}");
+                assert!(is_close(t_quantile(p, 2.0), two, 1e-12), "{p}");
             }
         }
     }
@@ -215,9 +216,9 @@ mod tests {
     fn both_methods_agree_at_the_switch() {
         for p in [1e-12, 1e-5, 0.025, 0.2, 0.4, 0.499_999] {
             let (below, above) = (t_quantile(p, NEARLY_NORMAL * (1.0 - 1e-15)), t_quantile(p, NEARLY_NORMAL));
-            assert!(close(below, above, 1e-10), "{below} {above}");
+            assert!(is_close(below, above, 1e-10), "{below} {above}");
         }
-        assert!(close(t_quantile(0.01, f64::INFINITY), normal_quantile(0.01), 1e-15));
+        assert!(is_close(t_quantile(0.01, f64::INFINITY), normal_quantile(0.01), 1e-15));
     }
 
     #[test]
@@ -231,7 +232,7 @@ mod tests {
         fn normal_quantiles_match_statrs(log_p in -30.0..-0.7f64) {
             let p = log_p.exp();
             let normal = Normal::new(0.0, 1.0).expect("a distribution");
-            prop_assert!(close(normal.cdf(normal_quantile(p)), p, 1e-9));
+            prop_assert!(is_close(normal.cdf(normal_quantile(p)), p, 1e-9));
             prop_assert_eq!(normal_quantile(0.25), -normal_quantile(0.75));
         }
 
@@ -240,13 +241,13 @@ mod tests {
             let (p, freedom) = (log_p.exp(), log_freedom.exp());
             let student = StudentsT::new(0.0, 1.0, freedom).expect("a distribution");
             let t = t_quantile(p, freedom);
-            prop_assert!(close(student.cdf(t), p, 1e-9), "{} for {p}", student.cdf(t));
+            prop_assert!(is_close(student.cdf(t), p, 1e-9), "{} for {p}", student.cdf(t));
         }
 
         #[test]
         fn t_quantiles_are_odd_and_increasing(p in 0.001..0.499f64, freedom in 1.0..300f64) {
             let t = t_quantile(p, freedom);
-            prop_assert!(close(t_quantile(1.0 - p, freedom), -t, 1e-10));
+            prop_assert!(is_close(t_quantile(1.0 - p, freedom), -t, 1e-10));
             prop_assert!(t < t_quantile(p + 0.001, freedom));
             prop_assert!(t < t_quantile(p, freedom + 0.5), "tails grow lighter");
         }

@@ -6,8 +6,8 @@ use super::{Interval, quantile};
 /// The bounds are the narrowest pair of values at equal ranks from both ends with at least the
 /// requested confidence. `None` for too few values: 95 % needs six.
 ///
-/// W. R. Thompson, "On confidence ranges for the median and other expectation distributions", Annals of Mathematical
-/// Statistics 7 (1936).
+/// W. R. Thompson, "On confidence ranges for the median and other expectation distributions",
+/// Annals of Mathematical Statistics 7 (1936).
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -149,8 +149,8 @@ pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
 /// Welch's interval for the population mean of `a` minus that of `b`, whose variances may differ.
 /// `None` if either has fewer than two values.
 ///
-/// B. L. Welch, "The generalization of Student's problem when several different population variances are
-/// involved", Biometrika 34 (1947).
+/// B. L. Welch, "The generalization of Student's problem when several different population
+/// variances are involved", Biometrika 34 (1947).
 pub fn welch_interval(a: &[f64], b: &[f64], confidence: f64) -> Option<Interval> {
     if a.len() < 2 || b.len() < 2 {
         return None;

@@ -91,7 +91,7 @@ mod tests {
     type Draw = fn(&mut Random) -> f64;
 
     /// Share of samples that are split.
-    fn split(samples: u32, mut draw: impl FnMut(&mut Random) -> Vec<f64>) -> f64 {
+    fn split_rate(samples: u32, mut draw: impl FnMut(&mut Random) -> Vec<f64>) -> f64 {
         let mut random = Random::new(11);
         let split = (0..samples).filter(|_| find_modes(&draw(&mut random), 0.0).len() > 1).count();
         split as f64 / f64::from(samples)
@@ -103,7 +103,7 @@ mod tests {
             [("normal", Random::normal), ("uniform", Random::uniform), ("exponential", Random::exponential)];
         for size in [6, 7, 8, 9, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64] {
             for (name, draw) in distributions {
-                let rate = split(10_000, |random| (0..size).map(|_| draw(random)).collect());
+                let rate = split_rate(10_000, |random| (0..size).map(|_| draw(random)).collect());
                 println!("{size} {name}: {:.2} % split", 100.0 * rate);
                 assert!(rate <= 0.01, "{rate} of {name} samples of {size} values");
             }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     /// Share of samples whose two normal groups, this many deviations apart, are found exactly.
-    fn found(low: usize, high: usize, apart: f64) -> f64 {
+    fn exact_rate(low: usize, high: usize, apart: f64) -> f64 {
         let mut random = Random::new(12);
         let exact = |random: &mut Random| {
             let shift = |index| if index < low { 0.0 } else { apart };
@@ -127,7 +127,7 @@ mod tests {
         let cases =
             [(4, 4, 14.0), (3, 5, 14.0), (8, 8, 10.0), (3, 13, 10.0), (16, 16, 8.0), (3, 29, 9.0), (32, 32, 7.0)];
         for (low, high, apart) in cases {
-            let rate = found(low, high, apart);
+            let rate = exact_rate(low, high, apart);
             println!("{low} + {high} values {apart} apart: {:.1} % found", 100.0 * rate);
             assert!(rate >= 0.95);
         }

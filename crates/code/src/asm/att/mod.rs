@@ -186,7 +186,9 @@ fn translate_statement(statement: Statement) -> Result<Statement, BadSnippet> {
     for name in intel_names::find_intel_names(&statement.mnemonic) {
         meanings.push(apply_intel_name(&statement, &name));
     }
-    let fits = |one: &Result<Statement, BadSnippet>| one.as_ref().is_ok_and(|one| choose_instruction(one).is_ok());
+    let fits = |meaning: &Result<Statement, BadSnippet>| {
+        meaning.as_ref().is_ok_and(|meaning| choose_instruction(meaning).is_ok())
+    };
     match meanings.iter().position(fits) {
         Some(index) => meanings.swap_remove(index),
         None => meanings.pop().unwrap_or(Ok(statement)),
@@ -196,9 +198,9 @@ fn translate_statement(statement: Statement) -> Result<Statement, BadSnippet> {
 fn apply_intel_name(statement: &Statement, name: &IntelName) -> Result<Statement, BadSnippet> {
     let mut found = Statement { mnemonic: name.mnemonic.clone(), ..statement.clone() };
     if swaps_x87_direction(&found.mnemonic, &found.operands)
-        && let Some(other) = intel_names::reverse_x87_direction(&found.mnemonic)
+        && let Some(reversed) = intel_names::reverse_x87_direction(&found.mnemonic)
     {
-        found.mnemonic = other.to_string();
+        found.mnemonic = reversed.to_string();
     }
     let Some(size) = name.size else { return Ok(found) };
     for operand in &mut found.operands {
@@ -221,8 +223,8 @@ fn apply_intel_name(statement: &Statement, name: &IntelName) -> Result<Statement
 /// Whether a register has a different size than the suffix. A count, a port and the target of
 /// `crc32` have their own size.
 fn contradicts_suffix(mnemonic: &str, register: Register, size: u32) -> bool {
-    let own = matches!(register, Register::CL | Register::DX) || mnemonic == "crc32";
-    register.is_gpr() && register.size() != size as usize && !own
+    let has_own_size = matches!(register, Register::CL | Register::DX) || mnemonic == "crc32";
+    register.is_gpr() && register.size() != size as usize && !has_own_size
 }
 
 /// Whether AT&T's name of an x87 subtraction or division means the opposite direction: if the

@@ -19,12 +19,12 @@ use core::arch::asm;
 ";
 
 /// Text of the file with the pairs.
-fn pairs() -> String {
+fn pairs_file() -> String {
     let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
-    HEAD.to_string() + &user.map(pair).collect::<String>()
+    HEAD.to_string() + &user.map(rust_pair).collect::<String>()
 }
 
-fn pair(clock: &Clock) -> String {
+fn rust_pair(clock: &Clock) -> String {
     let rust = LANGUAGES.iter().find(|language| language.name == "rust").expect("a language");
     let TemplateWords { include, parameter, start, end, .. } = (rust.words)(clock);
     let indented =
@@ -34,10 +34,10 @@ fn pair(clock: &Clock) -> String {
     let system = if clock.calls_system() { "#[cfg(target_os = \"linux\")]\n" } else { "" };
     let include = include.split("\n\n").filter(|part| !part.trim().is_empty());
     let include: String = include.map(|part| format!("\n{system}{}\n", part.trim())).collect();
-    let about = comment_lines(&about(clock), "/// ");
+    let about = comment_lines(&describe_method(clock), "/// ");
     let needs: Vec<String> =
-        clock.required_features().iter().map(|feature| format!("Feature::{}", named(*feature))).collect();
-    let (needs, counts) = (needs.join(", "), counts(clock));
+        clock.required_features().iter().map(|feature| format!("Feature::{}", feature_variant(*feature))).collect();
+    let (needs, counts) = (needs.join(", "), counts_variant(clock));
     let function = |about: &str, public: &str, name: &str, body: &str| {
         format!("    /// {about}\n    #[inline(always)]\n    {public}fn {name}({parameter}) -> u64 {{\n{body}    }}\n")
     };
@@ -64,7 +64,7 @@ fn type_name(clock: &Clock) -> String {
     clock_identifier(clock).split('_').map(capital).collect()
 }
 
-fn counts(clock: &Clock) -> &'static str {
+fn counts_variant(clock: &Clock) -> &'static str {
     match clock.counts {
         Unit::TscTicks => "TscTicks",
         Unit::Nanos => "Nanos",
@@ -72,7 +72,7 @@ fn counts(clock: &Clock) -> &'static str {
     }
 }
 
-fn named(feature: CpuidFeature) -> &'static str {
+fn feature_variant(feature: CpuidFeature) -> &'static str {
     match feature {
         CpuidFeature::RDTSCP => "Rdtscp",
         CpuidFeature::SERIALIZE => "Serialize",
@@ -82,7 +82,7 @@ fn named(feature: CpuidFeature) -> &'static str {
 }
 
 /// Description of a method for its users.
-fn about(clock: &Clock) -> Vec<String> {
+fn describe_method(clock: &Clock) -> Vec<String> {
     let promised = |made| {
         let those = clock.promises.list_promises().into_iter().filter(move |(_, _, kept)| *kept == made);
         those.map(|(_, text, _)| text).collect::<Vec<_>>().join(", ")
@@ -120,28 +120,28 @@ fn comment_lines(lines: &[String], prefix: &str) -> String {
 }
 
 /// Text of the header.
-fn header() -> String {
+fn header_file() -> String {
     let user = ALL_CLOCKS.iter().filter(|clock| !clock.needs_ring0());
-    let pairs: String = user.map(pair_in_c).collect();
+    let pairs: String = user.map(c_pair).collect();
     include_str!("header.txt").replace("@GUARDS@", C_GUARDS).replace("@PAIRS@", &pairs)
 }
 
-fn pair_in_c(clock: &Clock) -> String {
+fn c_pair(clock: &Clock) -> String {
     let language = LANGUAGES.iter().find(|language| language.name == "c").expect("a language");
     let TemplateWords { parameter, start, end, .. } = (language.words)(clock);
     let name = clock_identifier(clock);
-    let about = comment_lines(&about(clock), " * ");
+    let about = comment_lines(&describe_method(clock), " * ");
     let functions: String = [("start", start, ClockSide::Start), ("end", end, ClockSide::End)]
         .into_iter()
         .map(|(side, body, of)| {
-            let body = match intrinsics(clock, of) {
+            let body = match intrinsics_body(clock, of) {
                 Some(others) => format!("#ifdef CYCLESCOPE_INTRINSICS\n{others}#else\n{body}#endif\n"),
                 None => body,
             };
             format!("\nCYCLESCOPE_INLINE uint64_t cyclescope_{name}_{side}({parameter})\n{{\n{body}}}\n")
         })
         .collect();
-    let condition = match (clock.calls_system(), intrinsics(clock, ClockSide::Start)) {
+    let condition = match (clock.calls_system(), intrinsics_body(clock, ClockSide::Start)) {
         (true, _) => "#if defined(CLOCK_MONOTONIC_RAW) && !defined(CYCLESCOPE_INTRINSICS)\n",
         (_, None) => "#ifndef CYCLESCOPE_INTRINSICS\n",
         _ => "",
@@ -151,7 +151,7 @@ fn pair_in_c(clock: &Clock) -> String {
 }
 
 /// One side with intrinsic functions, which the compiler keeps in order; `None` if a step has none.
-fn intrinsics(clock: &Clock, side: ClockSide) -> Option<String> {
+fn intrinsics_body(clock: &Clock, side: ClockSide) -> Option<String> {
     let mut declared = "    uint64_t reading;\n".to_string();
     let mut text = String::new();
     for step in clock.side_steps(side) {
@@ -181,13 +181,13 @@ fn intrinsics(clock: &Clock, side: ClockSide) -> Option<String> {
 
 #[test]
 fn generated_files_match_the_methods() {
-    for (file, text) in [("crates/clock/src/pairs.rs", pairs()), ("include/cyclescope.h", header())] {
+    for (file, text) in [("crates/clock/src/pairs.rs", pairs_file()), ("include/cyclescope.h", header_file())] {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
         if std::env::var_os("CYCLESCOPE_WRITE").is_some() {
             std::fs::write(&path, &text).expect("a file");
         }
-        let there = std::fs::read_to_string(&path).expect("a file");
-        let again = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope-code --lib generated_files";
-        assert!(there == text, "{file} does not match the methods; generate it again: {again}");
+        let current = std::fs::read_to_string(&path).expect("a file");
+        let command = "CYCLESCOPE_WRITE=1 cargo test -p cyclescope-code --lib generated_files";
+        assert!(current == text, "{file} does not match the methods; generate it again: {command}");
     }
 }

@@ -56,8 +56,9 @@ impl ProgramMemory {
                 "a general purpose register by its encoding number, 0 to 14",
             );
         }
-        let same = |other: &MemoryArea| other.pointer.is_some_and(|other| other.register == pointer.register);
-        if self.areas[..number].iter().any(same) {
+        let shares_register =
+            |other: &MemoryArea| other.pointer.is_some_and(|other| other.register == pointer.register);
+        if self.areas[..number].iter().any(shares_register) {
             return reject_area(
                 format!("register {} points into another area already", pointer.register),
                 "a different register for each area",

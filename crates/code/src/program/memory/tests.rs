@@ -16,7 +16,7 @@ fn contents(area: &MemoryArea, address: u64) -> Vec<u8> {
 }
 
 /// Addresses that a ring visits from its first element until it returns there.
-fn visited(area: &MemoryArea, address: u64) -> Vec<u64> {
+fn ring_addresses(area: &MemoryArea, address: u64) -> Vec<u64> {
     let bytes = contents(area, address);
     let mut all = vec![address];
     loop {
@@ -40,7 +40,7 @@ proptest! {
     ) {
         let ring = PointerRing { stride: 8 * words, order, seed };
         let area = MemoryArea::from_ring(bytes, ring, 6);
-        let all = visited(&area, 0x7000_0000);
+        let all = ring_addresses(&area, 0x7000_0000);
         prop_assert_eq!(all.len() as u64, ring.element_count(bytes));
         let distinct: BTreeSet<u64> = all.iter().copied().collect();
         prop_assert_eq!(distinct.len(), all.len());
@@ -60,7 +60,7 @@ proptest! {
 #[test]
 fn random_orders_differ_by_seed_and_from_each_other() {
     let area = |order, seed| MemoryArea::from_ring(1 << 20, PointerRing { stride: 64, order, seed }, 6);
-    let order = |order, seed| visited(&area(order, seed), 0x10_0000);
+    let order = |order, seed| ring_addresses(&area(order, seed), 0x10_0000);
     let by_line = order(RingOrder::RandomByLine, 1);
     assert_ne!(by_line, order(RingOrder::RandomByLine, 2));
     assert_eq!(by_line, order(RingOrder::RandomByLine, 1));
@@ -82,7 +82,7 @@ fn a_ring_in_repeated_pages_gives_each_element_its_place() {
     };
     let memory = ProgramMemory { vectors: FloatElement::F64, areas: vec![area] };
     assert_eq!(memory.check(), Ok(()));
-    let all = visited(&memory.areas[0], 0x4000_0000);
+    let all = ring_addresses(&memory.areas[0], 0x4000_0000);
     assert_eq!(all.len(), 64);
     let lines: BTreeSet<u64> = all.iter().map(|at| at % 4096).collect();
     assert_eq!(lines.len(), 64);
@@ -136,7 +136,7 @@ fn a_call_has_a_whole_buffer_and_a_stack_below_its_pointer() {
 }
 
 /// The error for a memory whose second area was changed this way.
-fn refused(change: impl Fn(&mut MemoryArea)) -> BadBatch {
+fn check_changed(change: impl Fn(&mut MemoryArea)) -> BadBatch {
     let mut memory = ProgramMemory::default();
     change(&mut memory.areas[1]);
     memory.check().unwrap_err()
@@ -184,7 +184,7 @@ fn errors_name_the_area_and_the_defect() {
         ),
     ];
     for (change, what) in cases {
-        let error = refused(change);
+        let error = check_changed(change);
         assert!(error.part == "area 1" && error.what.contains(what), "{what}: {error:?}");
         assert!(!error.expected.is_empty());
     }

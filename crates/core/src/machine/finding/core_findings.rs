@@ -76,12 +76,12 @@ pub(super) fn check_core_width(evidence: &FindingEvidence) -> Option<MachineFind
     let core = known_core(evidence)?;
     let [_, median, _] = core.width;
     let text = format!("the core adds {median:.1} numbers a cycle");
-    let known = core.width_known;
-    if core.shared || known.is_some_and(|known| median < NARROW_WIDTH_SHARE * known) {
-        let of = known.map_or(String::new(), |known| format!(" of {known:.1}"));
+    let expected = core.width_known;
+    if core.shared || expected.is_some_and(|expected| median < NARROW_WIDTH_SHARE * expected) {
+        let of_expected = expected.map_or(String::new(), |expected| format!(" of {expected:.1}"));
         return Some(MachineFinding::advice(
             "core_width",
-            format!("{text}{of}: another thread uses its execution units, so throughput is underestimated"),
+            format!("{text}{of_expected}: another thread uses its execution units, so throughput is underestimated"),
         ));
     }
     Some(MachineFinding::ok("core_width", format!("{text}: no other thread uses its execution units now")))

@@ -11,7 +11,10 @@ pub(super) fn check_hypervisor(evidence: &FindingEvidence) -> Option<MachineFind
         None => MachineFinding::ok("hypervisor", "CPUID shows no hypervisor"),
         Some(found) => MachineFinding::ok(
             "hypervisor",
-            format!("this is a VM under {}: topology and caches may be invented, and CPU time may be stolen", found.name),
+            format!(
+                "this is a VM under {}: topology and caches may be invented, and CPU time may be stolen",
+                found.name
+            ),
         ),
     })
 }
@@ -41,8 +44,10 @@ pub(super) fn check_counters(evidence: &FindingEvidence) -> Option<MachineFindin
                 .with_remedy("echo 1 | sudo tee /sys/bus/event_source/devices/cpu*/rdpmc")
         }
         Fact::Unknown(why) => {
-            let finding =
-                MachineFinding::advice("counters", format!("core cycles cannot be counted: {why}; the ruler measures them instead"));
+            let finding = MachineFinding::advice(
+                "counters",
+                format!("core cycles cannot be counted: {why}; the ruler measures them instead"),
+            );
             MachineFinding { remedy: counters.remedy.clone(), ..finding }
         }
     })

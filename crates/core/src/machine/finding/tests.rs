@@ -11,7 +11,7 @@ use super::super::tsc_study::TscStudy;
 use super::*;
 
 /// A machine of which only the target CPU is known.
-fn blank() -> Machine {
+fn unknown_machine() -> Machine {
     Machine::from_sources(CpuidLeaves::default(), &SystemFiles::rooted_at("/nonexistent"))
 }
 
@@ -21,7 +21,7 @@ fn find(machine: &Machine, name: &str) -> Option<MachineFinding> {
 
 #[test]
 fn unknown_facts_give_no_findings() {
-    let machine = blank();
+    let machine = unknown_machine();
     for name in ["governor", "turbo", "isolation", "cpu_quota", "steal", "load", "tsc_rate", "tsc_step"] {
         assert_eq!(find(&machine, name), None, "{name}");
     }
@@ -31,7 +31,7 @@ fn unknown_facts_give_no_findings() {
 
 #[test]
 fn power_management_has_remedies() {
-    let mut machine = blank();
+    let mut machine = unknown_machine();
     let power = &mut machine.target.as_mut().unwrap().power;
     power.governor = Fact::Known("powersave".to_string());
     power.turbo = Fact::Known(true);
@@ -47,7 +47,7 @@ fn power_management_has_remedies() {
 
 #[test]
 fn quotas_below_one_cpu_are_problems() {
-    let mut machine = blank();
+    let mut machine = unknown_machine();
     for (quota, state) in
         [(None, FindingState::Ok), (Some(2.0), FindingState::Advice), (Some(0.5), FindingState::Problem)]
     {
@@ -58,7 +58,7 @@ fn quotas_below_one_cpu_are_problems() {
 
 #[test]
 fn unavailable_counters_name_the_reason_and_remedy() {
-    let machine = blank();
+    let machine = unknown_machine();
     let mut counters = CounterFacts::detect(&machine.features, &SystemFiles::rooted_at("/nonexistent"));
     let find = |counters: &CounterFacts| {
         let evidence = FindingEvidence { counters: Some(counters), ..FindingEvidence::from_machine(&machine) };
@@ -74,7 +74,7 @@ fn unavailable_counters_name_the_reason_and_remedy() {
 
 #[test]
 fn remedies_name_the_sibling_and_isolated_cpus() {
-    let mut machine = blank();
+    let mut machine = unknown_machine();
     let target = machine.target.as_mut().unwrap();
     target.cpu = 3;
     target.siblings = Fact::Known(vec![7]);
@@ -86,7 +86,7 @@ fn remedies_name_the_sibling_and_isolated_cpus() {
 
 #[test]
 fn siblings_are_reported_or_proved() {
-    let mut machine = blank();
+    let mut machine = unknown_machine();
     let target = machine.target.as_mut().unwrap();
     target.cpu = 3;
     target.siblings = Fact::Known(vec![7]);
@@ -115,7 +115,7 @@ fn siblings_are_reported_or_proved() {
 
 #[test]
 fn noise_gets_a_severity() {
-    let machine = blank();
+    let machine = unknown_machine();
     let nothing = || Fact::unknown("not counted");
     let mut between = NoiseBetween {
         steal: Fact::Known(50),
@@ -182,8 +182,8 @@ fn ring_0(machine: &Machine, module: &Fact<ModuleStudy>) -> MachineFinding {
 }
 
 /// A machine that could load the module.
-fn with_module() -> Machine {
-    let mut machine = blank();
+fn loadable_machine() -> Machine {
+    let mut machine = unknown_machine();
     let facts = &mut machine.kernel_module;
     facts.loaded = Fact::Known(false);
     facts.headers = Fact::Known("/lib/modules/1/build".to_string());
@@ -194,7 +194,7 @@ fn with_module() -> Machine {
 
 #[test]
 fn advice_on_loading_the_module_comes_one_step_at_a_time() {
-    let mut machine = with_module();
+    let mut machine = loadable_machine();
     let none = Fact::unknown("the kernel module is not loaded");
     assert!(ring_0(&machine, &none).remedy.unwrap().contains("insmod"));
     machine.kernel_module.headers = Fact::unknown("there is no /lib/modules/1/build");
@@ -202,12 +202,12 @@ fn advice_on_loading_the_module_comes_one_step_at_a_time() {
     machine.kernel_module.forecast = Some("a reason");
     let finding = ring_0(&machine, &none);
     assert!(finding.state == FindingState::Ok && finding.text.ends_with("a reason"), "{finding:?}");
-    assert_eq!(ring_0(&blank(), &none).state, FindingState::Ok);
+    assert_eq!(ring_0(&unknown_machine(), &none).state, FindingState::Ok);
 }
 
 #[test]
 fn a_loaded_module_works_or_gives_the_reason() {
-    let mut machine = with_module();
+    let mut machine = loadable_machine();
     machine.kernel_module.loaded = Fact::Known(true);
     machine.kernel_module.refused = Fact::Known(None);
     assert_eq!(ring_0(&machine, &Fact::Known(LOADED)).state, FindingState::Ok);
@@ -227,7 +227,7 @@ fn a_loaded_module_works_or_gives_the_reason() {
 
 #[test]
 fn a_missing_deadline_and_a_wrong_rate_are_reported() {
-    let machine = with_module();
+    let machine = loadable_machine();
     let find = |module: ModuleStudy, name: &str| {
         let module = Fact::Known(module);
         let evidence = FindingEvidence { module: Some(&module), ..FindingEvidence::from_machine(&machine) };

@@ -64,7 +64,9 @@ pub(super) fn check_lfence(evidence: &FindingEvidence) -> Option<MachineFinding>
             "LFENCE waits for earlier instructions in an experiment, although nothing guarantees it",
         ),
         (None, Some(false)) => MachineFinding::problem("lfence", "LFENCE does not wait for earlier instructions"),
-        (None, None) => MachineFinding::advice("lfence", "nothing guarantees that LFENCE waits for earlier instructions"),
+        (None, None) => {
+            MachineFinding::advice("lfence", "nothing guarantees that LFENCE waits for earlier instructions")
+        }
     };
     Some(finding)
 }

@@ -169,8 +169,9 @@ impl LeadLimits {
     }
 
     fn join_limits(parts: &[LeadLimits]) -> LeadLimits {
-        let all = |of: fn(&LeadLimits) -> &Vec<LeadPoint>| parts.iter().flat_map(of).copied().collect();
-        LeadLimits { above: all(|limits| &limits.above), below: all(|limits| &limits.below) }
+        let collect_points =
+            |points_of: fn(&LeadLimits) -> &Vec<LeadPoint>| parts.iter().flat_map(points_of).copied().collect();
+        LeadLimits { above: collect_points(|limits| &limits.above), below: collect_points(|limits| &limits.below) }
     }
 
     /// Keeps only the points that a line can touch.
@@ -260,10 +261,10 @@ fn summarize_round_trips(exchanges: &[&TscExchange]) -> RoundTrip {
 fn count_backwards(exchanges: &[&TscExchange]) -> BackwardsTime {
     let mut found = BackwardsTime::default();
     for exchange in exchanges {
-        let there = exchange.sent.saturating_sub(exchange.reflected);
-        let back = exchange.reflected.saturating_sub(exchange.returned);
-        found.exchanges += usize::from(there.max(back) > 0);
-        found.most_ticks = found.most_ticks.max(there).max(back);
+        let backwards_there = exchange.sent.saturating_sub(exchange.reflected);
+        let backwards_back = exchange.reflected.saturating_sub(exchange.returned);
+        found.exchanges += usize::from(backwards_there.max(backwards_back) > 0);
+        found.most_ticks = found.most_ticks.max(backwards_there).max(backwards_back);
     }
     found
 }

@@ -15,7 +15,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(text: String) -> Parts {
+    fn split(text: String) -> Parts {
         let prefixes = ["{vex}", "{evex}", "rep", "data16", "data64", "addr32"];
         let mut at = 0;
         while let Some((word, _)) = text[at..].split_once(' ')
@@ -43,13 +43,13 @@ impl Parts {
     }
 }
 
-fn all() -> impl Iterator<Item = Parts> {
+fn all_statements() -> impl Iterator<Item = Parts> {
     // Only the part after a prefix is broken, so `lock add` would test nothing beyond `add`.
     forms::all_forms().filter(|form| form.prefix == FormPrefix::None).map(|form| {
         let instruction = form.build_instruction(&OperandChoice::default()).expect("a listed form exists");
         let mut encoder = Encoder::new(64);
         encoder.encode(&instruction, 0).expect("a form encodes");
-        Parts::of(Listing::from_bytes(&encoder.take_buffer()).text())
+        Parts::split(Listing::from_bytes(&encoder.take_buffer()).text())
     })
 }
 
@@ -71,7 +71,7 @@ impl Tally {
     }
 
     fn finish(self, at_least: usize) {
-        println!("{} spoilt texts", self.tried);
+        println!("{} broken texts", self.tried);
         assert!(self.tried > at_least, "only {} texts", self.tried);
         let shown = &self.wrong[..self.wrong.len().min(30)];
         assert!(self.wrong.is_empty(), "{} errors are misplaced:\n{}", self.wrong.len(), shown.join("\n"));
@@ -83,7 +83,7 @@ fn a_misspelt_mnemonic_is_located() {
     let mut tally = Tally::default();
     // The error only depends on the mnemonic, and searching for similar words is slow.
     let mut seen = BTreeSet::new();
-    for parts in all().filter(|p| seen.insert(p.text[..p.mnemonic_end].to_string())) {
+    for parts in all_statements().filter(|p| seen.insert(p.text[..p.mnemonic_end].to_string())) {
         tally.expect(&parts.with((parts.mnemonic_end, parts.mnemonic_end), "zz"), parts.mnemonic);
     }
     tally.finish(1_700);
@@ -92,7 +92,7 @@ fn a_misspelt_mnemonic_is_located() {
 #[test]
 fn a_register_of_the_wrong_class_is_located() {
     let mut tally = Tally::default();
-    for parts in all() {
+    for parts in all_statements() {
         for n in 0..parts.operands.len() {
             let at = parts.operands[n].0;
             if !parts.operand(n).starts_with('{') {
@@ -108,7 +108,7 @@ fn a_register_of_the_wrong_class_is_located() {
 #[test]
 fn an_unclosed_bracket_is_located() {
     let mut tally = Tally::default();
-    for parts in all() {
+    for parts in all_statements() {
         if let (Some(open), Some(close)) = (parts.text.find('['), parts.text.find(']')) {
             tally.expect(&parts.with((close, close + 1), ""), open);
         } else {
@@ -124,7 +124,7 @@ fn an_unclosed_bracket_is_located() {
 #[test]
 fn an_oversized_constant_is_located() {
     let mut tally = Tally::default();
-    for parts in all() {
+    for parts in all_statements() {
         let number = (0..parts.operands.len()).find(|n| parts.operand(*n).starts_with("0x1"));
         if let Some(n) = number {
             let at = parts.operands[n].0;
@@ -137,8 +137,8 @@ fn an_oversized_constant_is_located() {
         let memory = (0..parts.operands.len()).find(|n| parts.operand(*n).contains("[rdi"));
         let string = |m: &str| m.contains("es:") || m == "xmm" || parts.text.contains("maskmov");
         if let Some(n) = memory.filter(|n| !string(parts.operand(*n))) {
-            let spoilt = parts.operand(n).replace("[rdi", "[rdi+0x1_2345_6789_abcd");
-            tally.expect(&parts.with(parts.operands[n], &spoilt), parts.operands[n].0);
+            let broken = parts.operand(n).replace("[rdi", "[rdi+0x1_2345_6789_abcd");
+            tally.expect(&parts.with(parts.operands[n], &broken), parts.operands[n].0);
         }
     }
     tally.finish(8_000);
@@ -148,7 +148,7 @@ fn an_oversized_constant_is_located() {
 fn an_operand_too_many_or_too_few_is_located() {
     let mut tally = Tally::default();
     let mut shorter = 0;
-    for parts in all() {
+    for parts in all_statements() {
         // An instruction has at most five operands, sometimes one of them implied.
         let surplus =
             format!("{}{} eax, eax, eax, eax, eax", parts.text, if parts.operands.is_empty() { "" } else { "," });
@@ -171,6 +171,6 @@ fn an_operand_too_many_or_too_few_is_located() {
         }
     }
     println!("{shorter} texts fit another pattern with fewer operands, or nearly");
-    assert!(shorter < 1_500, "{shorter} texts without an operand are not told so");
+    assert!(shorter < 1_500, "{shorter} texts with a missing operand report another error");
     tally.finish(30_000);
 }
