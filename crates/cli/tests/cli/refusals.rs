@@ -175,7 +175,7 @@ fn what_helps_is_told_by_the_cause_of_a_fault() {
         ("cmpxchg16b [r14+8]", "multiple of 16"),
         ("movaps xmm0, [r14+1]", "multiple of 16"),
         ("mov rax, 0x8000000000000000; mov rbx, [rax]", "not canonical"),
-        ("pushf; or dword ptr [rsp], 0x40000; popf; mov eax, [r14+1]", "the flag AC"),
+        ("pushf; or dword ptr [rsp], 0x40000; popf; mov eax, [r14+1]", "the AC flag"),
         ("mov rax, [0]", "address memory through R14"),
         ("mov byte ptr [rip], 0x90", "address memory through R14"),
         ("xor eax, eax; jmp rax", "where no code is"),
