@@ -359,8 +359,8 @@ impl TrimmedSummary {
             String::new()
         };
         format!(
-            "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are a \
-             step or more off; {:.1} % of the samples were dropped and {:.1} % remain{coarse}",
+            "the overhead is {:.2} core cycles, within {:.2} in the middle half of the ensembles; {:.1} % of them are \
+             a step or more off; {:.1} % of the samples were dropped and {:.1} % remain{coarse}",
             self.overhead,
             self.overhead_spread,
             100.0 * self.outlying_share,

@@ -109,10 +109,10 @@ impl<'a> AnsweredBench<'a> {
         let facts: BenchFacts =
             answers.ask_machine(|| bench.as_deref().map(BenchFacts::from_bench).ok_or_else(no_bench_error))?;
         if !facts.are_sound() {
-            return Err(answers.damage_error("a number of the bench is out of its range"));
+            return Err(answers.damage_error("a number of the bench is out of range"));
         }
         let cases: Option<Vec<MarkerCase>> = facts.cases.iter().map(|case| case.find_case(catalog)).collect();
-        let cases = cases.ok_or_else(|| answers.damage_error("a subject is of a design or state that there is not"))?;
+        let cases = cases.ok_or_else(|| answers.damage_error("a subject has an unknown design or state"))?;
         Ok(AnsweredBench { bench, answers, facts, cases })
     }
 
@@ -131,7 +131,7 @@ impl MarkerBench for AnsweredBench<'_> {
         let mut lines = anatomy.assembly.iter().chain(&anatomy.base_assembly);
         match lines.all(|line| line.len() > 0 && line.offset <= BYTES_MOST) {
             true => Ok(anatomy),
-            false => Err(self.answers.damage_error("an instruction is out of its function")),
+            false => Err(self.answers.damage_error("an instruction lies outside its function")),
         }
     }
 
@@ -168,9 +168,9 @@ impl MarkerBench for AnsweredBench<'_> {
     }
 
     fn run_visits(&mut self, case: usize, visits: &[CaseVisit]) -> Result<Vec<LayoutSamples>, RunError> {
-        let of = json!({ "subject": case, "visits": digest_visits(visits) });
+        let request = json!({ "subject": case, "visits": digest_visits(visits) });
         let bench = self.bench.as_deref_mut();
-        let readings = self.answers.take_readings(of, visits.len() * call::COUNT, || {
+        let readings = self.answers.take_readings(request, visits.len() * call::COUNT, || {
             let found = bench.ok_or_else(no_bench_error)?.run_visits(case, visits)?;
             Ok(found.iter().flat_map(readings_of_visit).collect())
         })?;

@@ -43,7 +43,7 @@ impl MarkerCatalog {
     pub fn for_executor(executor: &str) -> Result<&'static MarkerCatalog, Unavailable> {
         ALL.iter().find(|catalog| catalog.executor == executor).ok_or_else(|| Unavailable {
             what: format!("a marker on executor {executor}"),
-            why: "no markers are made for it".to_string(),
+            why: "it has no markers".to_string(),
             remedy: format!("choose another: {}", executor_names().join(", ")),
         })
     }
@@ -64,14 +64,14 @@ mod tests {
     use cyclescope_code::clock::Clock;
 
     #[test]
-    fn catalogs_name_what_there_is() {
+    fn catalogs_name_existing_contexts() {
         for catalog in ALL {
             assert!(cyclescope_exec::ExecutorOffer::find_by_name(catalog.executor).is_some());
             assert!(catalog.clock.is_none_or(|name| Clock::find_named(name).is_some()));
             assert!(catalog.designs.iter().all(|design| !(catalog.states)(design).is_empty()));
         }
-        let known = kernel::CONTEXTS.map(|(name, _)| name);
-        assert_eq!(MarkerCatalog::for_executor("kernel").unwrap().contexts, Some(known.as_slice()));
+        let names = kernel::CONTEXTS.map(|(name, _)| name);
+        assert_eq!(MarkerCatalog::for_executor("kernel").unwrap().contexts, Some(names.as_slice()));
         let refused = MarkerCatalog::for_executor("nowhere").unwrap_err();
         assert!(refused.remedy.ends_with("user, kernel"), "{refused:?}");
     }

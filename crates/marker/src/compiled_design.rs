@@ -251,10 +251,16 @@ mod tests {
             assert!(!compiled.compiler.is_empty());
             assert_eq!(compiled.switch.is_some(), matches!(compiled.design.enabling, Enabling::Switch(_)));
             for context in context::ALL {
-                let base = compiled.find_function(context.name, None).expect("there is a loop without the marker");
+                let base = compiled.find_function(context.name, None).expect(
+                    "the design has a loop without the \
+                     marker",
+                );
                 assert!(base.sites.is_empty(), "{} {base:?}", compiled.design.name);
                 for guard in compiled.design.guards() {
-                    let code = compiled.find_function(context.name, Some(guard.name)).expect("there is one with it");
+                    let code = compiled.find_function(context.name, Some(guard.name)).expect(
+                        "the design has a loop \
+                         with the marker",
+                    );
                     let patched = matches!(
                         compiled.design.enabling,
                         Enabling::Immediate | Enabling::Jump | Enabling::Entry | Enabling::Tracer

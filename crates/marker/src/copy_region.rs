@@ -62,10 +62,10 @@ impl fmt::Display for CopyMisfit {
                 write!(out, "a jump of {bytes} bytes does not reach the enabled path, {distance} bytes away")
             }
             CopyMisfit::Unexpected { place } => {
-                write!(out, "at +{place:#x} the compiler left something else than what is to be patched")
+                write!(out, "at +{place:#x} the compiler's code is not what patching expects")
             }
             CopyMisfit::Untraced { why } => write!(out, "{}: {}", why.what, why.why),
-            CopyMisfit::Immovable { instruction } => write!(out, "`{instruction}` can't be moved"),
+            CopyMisfit::Immovable { instruction } => write!(out, "`{instruction}` can't be relocated"),
         }
     }
 }
@@ -193,7 +193,7 @@ impl CopyRegion {
     pub(crate) fn map_near(address: u64, bytes: usize) -> Result<CopyRegion, RunError> {
         let bytes = bytes.next_multiple_of(PAGE);
         let failed = |errno: Errno| RunError::System {
-            doing: "making memory for copies of markers",
+            doing: "mapping memory for copies of markers",
             errno: errno.raw_os_error(),
         };
         // Kernels before 6.3 neither know nor need the flag.
@@ -206,8 +206,8 @@ impl CopyRegion {
         let below = (1..SEARCH_TRIES).filter_map(|step| page.checked_sub(step * SEARCH_STRIDE + bytes as u64));
         let start = above.chain(below).find(|start| map_at(*start, bytes, &file));
         let crowded = || {
-            let why = format!("no {bytes} bytes near address {address:#x} are free");
-            RunError::from_harness("making memory for copies of markers", why, "")
+            let why = format!("no free range of {bytes} bytes near address {address:#x}");
+            RunError::from_harness("mapping memory for copies of markers", why, "")
         };
         Ok(CopyRegion { file, start: start.ok_or_else(crowded)?, bytes, used: 0 })
     }
@@ -229,7 +229,7 @@ impl CopyRegion {
         let doing = "writing copies of markers";
         match rustix::io::pwrite(&self.file, bytes, offset as u64) {
             Ok(written) if written == bytes.len() => Ok(()),
-            Ok(_) => Err(RunError::from_harness(doing, "their file took only a part", "")),
+            Ok(_) => Err(RunError::from_harness(doing, "their file accepted only a part", "")),
             Err(errno) => Err(RunError::System { doing, errno: errno.raw_os_error() }),
         }
     }
@@ -244,11 +244,11 @@ impl CopyRegion {
 
 fn map_at(start: u64, bytes: usize, file: &OwnedFd) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
-    let wanted = start as *mut std::ffi::c_void;
+    let address_hint = start as *mut std::ffi::c_void;
     // SAFETY: replaces no mapping.
-    let mapped = unsafe { rustix::mm::mmap(wanted, bytes, ProtFlags::READ | ProtFlags::EXEC, flags, file, 0) };
+    let mapped = unsafe { rustix::mm::mmap(address_hint, bytes, ProtFlags::READ | ProtFlags::EXEC, flags, file, 0) };
     match mapped {
-        Ok(at) if at == wanted => true,
+        Ok(at) if at == address_hint => true,
         Ok(at) => {
             // Kernels before 4.17 treat the address as a hint. SAFETY: the mapping was made just
             // now.
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_refer_to_what_the_compilers_code_refers_to() {
+    fn copies_keep_the_targets_of_the_compilers_code() {
         for (enabling, code) in all() {
             for at in [code.start + 0x1_2344, code.start - 0x4_0000, code.start + (1 << 30)] {
                 let bytes = relocate_bytes(&code, at).unwrap();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_patched_is_the_compilers_instruction_at_the_site() {
+    fn patching_replaces_the_compilers_instruction_at_the_site() {
         for (enabling, code) in all() {
             let at = code.start + 0x10_0000;
             let [dormant, enabled] = [false, true].map(|enabled| copy_bytes(&code, at, enabling, enabled).unwrap());
@@ -339,14 +339,14 @@ mod tests {
                     };
                     assert_eq!(after.near_branch_target(), site.target + shift);
                 }
-                _ => unreachable!("nothing else is patched"),
+                _ => unreachable!("no other design is patched"),
             }
         }
     }
 
     /// Other targets would also run without an error, so the enabled path must be checked.
     #[test]
-    fn jumps_lead_to_what_the_compiler_left_unreachable() {
+    fn jumps_lead_to_otherwise_unreachable_code() {
         for (_, code) in all().filter(|(enabling, code)| *enabling == Enabling::Jump && !code.sites.is_empty()) {
             let instructions = decoded(code.bytes, code.start);
             let at = instructions.iter().position(|one| one.ip() == code.sites[0].target).expect("a start");
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_through_a_table_is_refused() {
+    fn a_jump_table_is_rejected() {
         let (_, code) = all().next().unwrap();
         // jmp rax
         let table = CompiledFunction { bytes: &[0xff, 0xe0], sites: Vec::new(), ..code };
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_that_does_not_reach_is_refused() {
+    fn a_jump_out_of_reach_is_rejected() {
         let (enabling, code) = all()
             .find(|(_, code)| code.bytes[code.sites.first().map_or(0, |site| site.place)..].starts_with(&NOP_2))
             .unwrap();

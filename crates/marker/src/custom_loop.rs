@@ -89,7 +89,7 @@ impl CustomLoop {
     /// possible.
     pub fn write_library(&self, design: &SiteDesign) -> Result<String, &'static str> {
         if design.language != DesignLanguage::C {
-            return Err("it is a macro of Rust's, which can't stand in a loop in C");
+            return Err("it is a Rust macro, which a loop in C can't contain");
         }
         let text = match self {
             CustomLoop::File(include) => return Ok(library::write_user_library(design, include)),
@@ -97,7 +97,7 @@ impl CustomLoop {
         };
         let context = LoopContext {
             name: CUSTOM_LOOP_NAME,
-            about: "a loop of the user's",
+            about: "a custom loop",
             usual: false,
             aim: CUSTOM_LOOP_AIM,
             memory: MemoryFootprint::Scratch,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippets_registers_are_the_loops_variables() {
+    fn registers_of_a_snippet_become_variables_of_the_loop() {
         let Ok(CustomLoop::Snippet { before, body }) =
             CustomLoop::from_snippet(&parse_assembly("imul rax, rbp; push rax; pop rcx").unwrap())
         else {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_initialised_and_lost() {
+    fn vector_registers_are_initialised_and_clobbered() {
         let Ok(CustomLoop::Snippet { before, body }) =
             CustomLoop::from_snippet(&parse_assembly("vaddpd ymm3, ymm1, [rsi]; fld1").unwrap())
         else {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_loop_has_each_marker_at_its_place() {
+    fn a_custom_file_contains_each_marker_at_its_place() {
         let it = CustomLoop::from_file(Path::new("/a b/loop.c")).unwrap();
         let text = it.write_library(design("flag")).unwrap();
         assert_eq!(text.matches("#include \"/a b/loop.c\"\n").count(), 1);

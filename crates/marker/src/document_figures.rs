@@ -269,8 +269,9 @@ pub struct FigureComparison {
 }
 
 /// See the document's listing, and the System V ABI for x86-64, 3.2.3 and 3.5.7.
-const ABI_REMARK: &str = "the document's call stores its arguments on the stack (i386), ours puts them into registers (x86-64): \
-                   a probe that takes them loads nothing, and one with a variable argument list stores them first";
+const ABI_REMARK: &str = "the document's call stores its arguments on the stack (i386), ours puts them into \
+     registers (x86-64): a probe that reads them loads nothing, and one with a variable argument list stores them \
+     first";
 
 /// Compares the document's figures with those in the records.
 pub fn compare_figures(records: &[MarkerRecord]) -> Vec<FigureComparison> {
@@ -316,8 +317,9 @@ pub(crate) fn find_record<'a>(
     state: &str,
     context: &str,
 ) -> Option<&'a MarkerRecord> {
-    let is = |record: &&MarkerRecord| record.design == design && record.state == state && record.context == context;
-    records.iter().find(is)
+    let matches =
+        |record: &&MarkerRecord| record.design == design && record.state == state && record.context == context;
+    records.iter().find(matches)
 }
 
 #[cfg(test)]
@@ -326,7 +328,7 @@ mod tests {
     use crate::tested_conclusions::tests::record;
 
     #[test]
-    fn the_documents_increments_are_differences_of_its_loops() {
+    fn the_documents_increments_equal_differences_of_its_loops() {
         let value = |what: &str, of: &str, part: &str| {
             let row = |row: &&DocumentFigure| (row.what, row.of, row.part) == (what, of, part);
             DOCUMENT_FIGURES.iter().find(row).and_then(|row| row.value).unwrap()
@@ -354,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_a_case_of_ours() {
+    fn every_figure_refers_to_an_existing_case() {
         use crate::source::{context, design};
         use crate::state::list_states;
         for DocumentFigure { ours, .. } in DOCUMENT_FIGURES {
@@ -365,26 +367,26 @@ mod tests {
     }
 
     #[test]
-    fn ours_stand_beside_where_they_were_measured() {
+    fn measured_figures_are_compared_with_the_document() {
         let records = [
             record("immediate", "dormant", "empty", &[1.0; 16]),
             record("immediate", "guarded-empty", "empty", &[5.5; 16]),
         ];
         let rows = compare_figures(&records);
-        let of = |what: &str| rows.iter().find(|row| row.what == what).expect("a row");
-        assert_eq!(of("cycles per loop for empty probe").cycles.unwrap().value, Some(4.5));
-        assert_eq!(of(MARKER).cycles.unwrap().value, Some(1.0));
+        let row_of = |what: &str| rows.iter().find(|row| row.what == what).expect("a row");
+        assert_eq!(row_of("cycles per loop for empty probe").cycles.unwrap().value, Some(4.5));
+        assert_eq!(row_of(MARKER).cycles.unwrap().value, Some(1.0));
         assert!(rows.iter().all(|row| {
             row.design == "immediate"
                 && [row.cycles.is_some(), row.bytes.is_some(), row.total.is_some()].map(u8::from).iter().sum::<u8>()
                     == 1
         }));
-        assert_eq!(of("adds bytes in the likely path").bytes, Some(6));
-        assert_eq!((of(LOOPS).total, of(LOOPS).published), (Some(1000), Some(1e7)));
+        assert_eq!(row_of("adds bytes in the likely path").bytes, Some(6));
+        assert_eq!((row_of(LOOPS).total, row_of(LOOPS).published), (Some(1000), Some(1e7)));
         let direct = compare_figures(&[record("immediate", "guarded-direct", "empty", &[5.0; 16])]);
-        let told: Vec<bool> = direct.iter().map(|row| row.remark.is_some()).collect();
-        assert_eq!(told, [false, true, true], "{direct:?}");
-        assert!(of(LOOPS).remark.is_none() && of(MARKER).remark.is_none());
+        let has_remark: Vec<bool> = direct.iter().map(|row| row.remark.is_some()).collect();
+        assert_eq!(has_remark, [false, true, true], "{direct:?}");
+        assert!(row_of(LOOPS).remark.is_none() && row_of(MARKER).remark.is_none());
         assert!(compare_figures(&records[1..]).iter().all(|row| row.what != "cycles per loop for empty probe"));
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn build_program(clock: &Clock, entry: u64, settings: &[MarkerSetting
 pub(super) const REGISTER_READER: Clock = Clock {
     name: "registers",
     also: &[],
-    about: "EDX:EAX as they are",
+    about: "the unchanged EDX:EAX",
     source: "",
     counts: Unit::Calls,
     promises: OrderingPromises {

@@ -164,11 +164,12 @@ pub(crate) fn estimate_placement(readings: &[VisitReading], confidence: f64) -> 
         cost.low = cost.low.min(rival.low);
         cost.high = cost.high.max(rival.high);
     }
-    let middle = |of: fn(&VisitReading) -> f64| {
-        median(&mut largest.iter().map(|index| of(&readings[*index])).collect::<Vec<_>>())
+    let middle = |figure: fn(&VisitReading) -> f64| {
+        median(&mut largest.iter().map(|index| figure(&readings[*index])).collect::<Vec<_>>())
     };
-    let spread =
-        |of: fn(&VisitReading) -> f64| quantiles(&mut readings.iter().map(of).collect::<Vec<_>>(), [0.25, 0.75]);
+    let spread = |figure: fn(&VisitReading) -> f64| {
+        quantiles(&mut readings.iter().map(figure).collect::<Vec<_>>(), [0.25, 0.75])
+    };
     let mut counted = largest.to_vec();
     counted.sort_by(|one, other| costs[*one].total_cmp(&costs[*other]));
     Some(PlacementCost {

@@ -55,8 +55,8 @@ pub(crate) fn find_other_speeds(findings: &[CaseFinding], confidence: f64) -> Ve
     for (finding, other) in findings.iter().zip(&mut found) {
         let Some(other) = other.as_mut().filter(|other| other.certain) else { continue };
         let controls = findings.iter().zip(&faster).filter(|(other, faster)| **faster && control(other));
-        let alike = controls.filter(|(other, _)| has_same_loop(finding, other));
-        other.controls = alike.map(|(other, _)| other.case.design.name).collect();
+        let same_loop = controls.filter(|(other, _)| has_same_loop(finding, other));
+        other.controls = same_loop.map(|(other, _)| other.case.design.name).collect();
     }
     found
 }

@@ -71,7 +71,7 @@ impl ProbeKind {
 
 const DORMANT: MarkerState = MarkerState {
     name: "dormant",
-    about: "nobody listens",
+    about: "no listener",
     guard: "read-lock",
     probe: Some(ProbeKind::Empty),
     enabled: false,
@@ -100,20 +100,30 @@ const fn guarded_state(state: MarkerState) -> MarkerState {
 const CALLING: [MarkerState; 9] = [
     DORMANT,
     enabled_state("empty", "a call of an empty probe", "dormant", ProbeKind::Empty),
-    enabled_state("direct", "the probe takes its arguments", "empty", ProbeKind::Direct),
-    enabled_state("varargs", "the probe takes them by va_arg", "direct", ProbeKind::Varargs),
-    enabled_state("format", "the probe reads in a format string what to take", "varargs", ProbeKind::Format),
+    enabled_state("direct", "the probe reads its arguments", "empty", ProbeKind::Direct),
+    enabled_state("varargs", "the probe reads them with va_arg", "direct", ProbeKind::Varargs),
+    enabled_state("format", "the probe reads them according to a format string", "varargs", ProbeKind::Format),
     guarded_state(enabled_state(
         "guarded-empty",
-        "an empty probe, a read-side lock around its call",
+        "an empty probe, with a read-side lock around its call",
         "empty",
         ProbeKind::Empty,
     )),
-    guarded_state(enabled_state("guarded-direct", "arguments, in the lock", "guarded-empty", ProbeKind::Direct)),
-    guarded_state(enabled_state("guarded-varargs", "va_arg, in the lock", "guarded-direct", ProbeKind::Varargs)),
+    guarded_state(enabled_state(
+        "guarded-direct",
+        "the probe reads its arguments, in the lock",
+        "guarded-empty",
+        ProbeKind::Direct,
+    )),
+    guarded_state(enabled_state(
+        "guarded-varargs",
+        "the probe reads them with va_arg, in the lock",
+        "guarded-direct",
+        ProbeKind::Varargs,
+    )),
     guarded_state(enabled_state(
         "guarded-format",
-        "a format string, in the lock",
+        "the probe reads them according to a format string, in the lock",
         "guarded-varargs",
         ProbeKind::Format,
     )),
@@ -134,7 +144,7 @@ fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
             vec![MarkerState { name: "base", about: "the loop against a copy of itself", ..bare }]
         }
         Enabling::Never => {
-            vec![MarkerState { name: "control", about: "something else in the marker's place", ..bare }]
+            vec![MarkerState { name: "control", about: "other code in the marker's place", ..bare }]
         }
         // It would cost the same as in our own design.
         Enabling::Tracer if design.package.is_some() => vec![bare],
@@ -153,7 +163,7 @@ fn possible_states(design: &SiteDesign) -> Vec<MarkerState> {
             bare,
             MarkerState {
                 name: "raised",
-                about: "the semaphore is raised, and no breakpoint is there",
+                about: "the semaphore is raised, without a breakpoint",
                 enabled: true,
                 over: Some("dormant"),
                 ..bare
@@ -205,7 +215,7 @@ mod tests {
     use crate::source::design;
 
     #[test]
-    fn every_step_is_over_a_state_before_it() {
+    fn every_step_is_over_an_earlier_state() {
         for design in design::ALL {
             let states = list_states(design);
             let first = match design.enabling {

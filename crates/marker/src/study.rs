@@ -138,7 +138,7 @@ impl Study for MarkerStudy {
     fn restore(container: &EvidenceContainer) -> Result<MarkerStudy, ContainerError> {
         container.require_finished()?;
         let plan: MarkerPlan = container.facts()?;
-        let out_of_range = |field: &str| Err(ContainerError::damaged_fact(field, "it is out of its range"));
+        let out_of_range = |field: &str| Err(ContainerError::damaged_fact(field, "the value is out of range"));
         if let Some(field) = plan.plan.find_unsound_field() {
             return out_of_range(&format!("plan.{field}"));
         }
@@ -153,7 +153,7 @@ impl Study for MarkerStudy {
     }
 
     fn measure(&mut self, answers: &MachineAnswers, follow: &mut dyn StudyFollower) -> Result<(), StopReason> {
-        check_stop(follow.report_progress(StudyProgress::from_share(0.0, "calls are counted")))?;
+        check_stop(follow.report_progress(StudyProgress::from_share(0.0, "counting calls")))?;
         let found = MarkerFindings::new(self.survey_markers(answers, follow)?, &self.plan.skipped);
         let markers = found.records.iter().map(|record| ResultRecord::new("marker", record));
         let skipped = found.skipped.iter().map(|skipped| ResultRecord::new("marker.skipped", skipped));

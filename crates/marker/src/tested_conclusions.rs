@@ -310,7 +310,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_documents_own_figures_bear_its_conclusions_out() {
+    fn the_documents_figures_confirm_its_conclusions() {
         for conclusion in test_conclusions(&published()) {
             assert_eq!(conclusion.holds, Some(true), "{conclusion:?}");
             for figure in &conclusion.figures {
@@ -321,14 +321,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_is_decided_by_a_loop_at_another_speed() {
+    fn a_loop_at_another_speed_decides_nothing() {
         let mut records = published();
-        let other = |certain| {
+        let other_speed = |certain| {
             let controls = Vec::new();
             Some(OtherSpeed { placements: 16, without: 150.0, with: 138.0, certain, controls })
         };
         for certain in [true, false] {
-            records[3].other_speed = other(certain);
+            records[3].other_speed = other_speed(certain);
             for conclusion in test_conclusions(&records) {
                 let about = ["generic-slower-in-memcpy", "load-dearer-in-memcpy"].contains(&conclusion.name);
                 assert_eq!(conclusion.holds, (!about).then_some(true), "{conclusion:?}");
@@ -371,7 +371,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_cannot_be_told() {
+    fn missing_measurements_leave_a_conclusion_undecided() {
         let mut records = published();
         let modern = [(0, 0.5), (1, 0.5)];
         for (index, cost) in modern {

@@ -134,7 +134,7 @@ impl UserBench {
         copies.reserve_region(&probe_codes)?;
         let copied = probe_codes.iter().map(|code| {
             let entries = copies.copy_function(code, Enabling::Probe, CopyVariant::DORMANT);
-            entries.expect("probes refer to nothing but the counter")
+            entries.expect("probes only refer to the counter")
         });
         let probes = ProbeKind::ALL.into_iter().zip(copied).collect();
         let regions = copies.into_regions()?;
@@ -297,8 +297,9 @@ impl UserBench {
 
     fn compiled_design(&self, case: usize) -> &CompiledDesign {
         let MarkerCase { design, context, .. } = &self.cases[case];
-        let of = |one: &&CompiledDesign| one.design == *design && one.find_function(context, None).is_some();
-        self.designs.iter().find(of).expect("cases are made from the designs")
+        let has_context =
+            |compiled: &&CompiledDesign| compiled.design == *design && compiled.find_function(context, None).is_some();
+        self.designs.iter().find(has_context).expect("cases are made from the designs")
     }
 
     fn footprint(&self, case: usize) -> MemoryFootprint {

@@ -117,16 +117,16 @@ impl VisitLedger {
         let visits = self.readings[case].iter().map(Vec::len).sum::<usize>();
         let mut links: Vec<f64> = all.iter().flatten().map(|reading| reading.add_link).collect();
         let placements: Vec<_> = all.iter().map(|readings| estimate_placement(readings, confidence)).collect();
-        let over = |of: fn(&PlacementCost) -> f64| {
-            let values: Vec<f64> = placements.iter().flatten().map(of).collect();
+        let median_of = |figure: fn(&PlacementCost) -> f64| {
+            let values: Vec<f64> = placements.iter().flatten().map(figure).collect();
             median_over_placements(&values, confidence)
         };
         CaseFinding {
             case: self.cases[case].clone(),
-            cost: over(|placement| placement.cost.value),
+            cost: median_of(|placement| placement.cost.value),
             step: None,
-            base: over(|placement| placement.base),
-            site: over(|placement| placement.site),
+            base: median_of(|placement| placement.base),
+            site: median_of(|placement| placement.site),
             visits: used,
             shared: visits - used,
             add_link: if links.is_empty() { f64::NAN } else { median(&mut links) },

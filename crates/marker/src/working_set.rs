@@ -38,14 +38,14 @@ const MEMORY_REGISTER: u8 = 6;
 impl WorkingSet {
     /// A set that exceeds the cache of this level, and fits into the next one if possible.
     pub(crate) fn beyond_cache(level: u32, caches: &[Cache]) -> WorkingSet {
-        let of = |level: u32| {
+        let cache_bytes = |level: u32| {
             let data = |cache: &&Cache| cache.level == level && cache.kind != CacheKind::Instruction;
             caches.iter().find(data).map(|cache| cache.bytes).filter(|bytes| *bytes > 0)
         };
-        let Some(cache) = of(level) else {
+        let Some(cache) = cache_bytes(level) else {
             return WorkingSet { bytes: BYTES_BEYOND_UNKNOWN[usize::from(level > 1)], cache: None };
         };
-        let room = of(level + 1).map_or(u64::MAX, |next| next / 2);
+        let room = cache_bytes(level + 1).map_or(u64::MAX, |next| next / 2);
         let bytes = (CACHE_MULTIPLE * cache).min(room).max(CACHE_MULTIPLE_LEAST * cache);
         WorkingSet { bytes: bytes.next_multiple_of(BYTES_PER_LOOP), cache: Some(cache) }
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_beyond_its_cache_and_in_the_next() {
+    fn a_set_exceeds_its_cache_and_fits_the_next() {
         let turin = [
             cache(1, CacheKind::Data, 48),
             cache(1, CacheKind::Instruction, 32),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_tells_no_caches_gets_sets_beyond_any() {
+    fn without_cache_data_sets_exceed_every_known_cache() {
         assert_eq!((kib(1, &[]), kib(2, &[])), ((192, None), (16 << 10, None)));
         let instructions = [cache(1, CacheKind::Instruction, 32), cache(2, CacheKind::Unified, 0)];
         assert_eq!((kib(1, &instructions).1, kib(2, &instructions).1), (None, None));

@@ -49,7 +49,7 @@ fn bias(file: &object::File, built: &[CompiledDesign]) -> u64 {
 }
 
 #[test]
-fn the_notes_are_where_the_markers_are() {
+fn notes_match_the_recorded_places() {
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
     let built = CompiledDesign::list_built();

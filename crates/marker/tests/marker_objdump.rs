@@ -50,7 +50,7 @@ fn lines(compiled: &CompiledDesign, code: &CompiledFunction) -> Vec<AssemblyLine
 }
 
 #[test]
-fn instructions_are_those_that_objdump_shows() {
+fn instructions_match_objdump() {
     let built = CompiledDesign::list_built();
     let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let file = object::File::parse(&*file).unwrap();
@@ -119,7 +119,7 @@ fn patched_where_shown<'a>(
 }
 
 #[test]
-fn the_objects_came_from_the_compiler() {
+fn objects_name_their_compiler() {
     let folder = env!("OUT_DIR");
     let files = match std::fs::read_dir(folder) {
         Ok(files) => files,

@@ -117,8 +117,8 @@ impl FlowGraph {
 
     fn add_edge(&mut self, from: usize, address: u64, kind: EdgeKind) {
         let to = self.node_at_address(address).unwrap_or_else(|| {
-            let known = self.outside.iter().position(|outside| *outside == address);
-            let index = known.unwrap_or_else(|| {
+            let existing = self.outside.iter().position(|outside| *outside == address);
+            let index = existing.unwrap_or_else(|| {
                 self.outside.push(address);
                 self.edges.push(Vec::new());
                 self.outside.len() - 1

@@ -68,7 +68,7 @@ fn likely_bytes_are_counted_as_in_the_document_on_linux_kernel_markers() {
 }
 
 #[test]
-fn a_loops_guard_is_no_gate_and_prologues_count_in_the_difference() {
+fn a_loops_guard_is_not_a_gate_and_prologues_count_in_the_difference() {
     let site = "test rdi, rdi; jle out; push rbp; mov rbp, rdi; push rbx; xor ebx, ebx; sub rsp, 8
         top: movzx eax, byte ptr [rip+0x1000]; test al, al; jne on
         back: add rbx, 1; cmp rbp, rbx; jne top
@@ -137,7 +137,7 @@ fn a_prologue_in_the_unlikely_path_is_unlikely() {
 }
 
 #[test]
-fn a_loop_that_was_made_two_has_its_gate_in_front() {
+fn a_duplicated_loop_has_its_gate_before_it() {
     let site = "test rdi, rdi; jle out; cmp byte ptr [rip+0x1000], 0; jne on; xor eax, eax
         top: add rax, 1; cmp rdi, rax; jne top
         out: ret
@@ -148,7 +148,7 @@ fn a_loop_that_was_made_two_has_its_gate_in_front() {
 }
 
 #[test]
-fn a_test_that_was_made_two_has_two_gates() {
+fn a_duplicated_test_has_two_gates() {
     // The first iteration was peeled off the loop. Both copies share the marker's code.
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         cmp byte ptr [rip+0x1000], 0; jne on
@@ -164,7 +164,7 @@ fn a_test_that_was_made_two_has_two_gates() {
 }
 
 #[test]
-fn a_guards_own_call_is_behind_a_gate_that_was_made_two() {
+fn a_duplicated_gate_precedes_the_guards_own_call() {
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         cmp byte ptr [rip+0x1000], 0; jne on
         back: dec rbx; je done
@@ -179,7 +179,7 @@ fn a_guards_own_call_is_behind_a_gate_that_was_made_two() {
 }
 
 #[test]
-fn where_no_side_is_the_gate_nothing_is_unlikely() {
+fn without_a_gate_nothing_is_unlikely() {
     // Each iteration makes the call: the loop's guard is not its gate.
     let site = "test rdi, rdi; jle out; push rbx; mov rbx, rdi
         top: call qword ptr [0x9000]; dec rbx; jne top; pop rbx
@@ -213,7 +213,7 @@ fn a_static_keys_jump_is_the_gate() {
 }
 
 #[test]
-fn a_tracers_nop_is_likely_and_what_aligns_is_no_site() {
+fn a_tracers_nop_is_likely_and_alignment_is_not_a_site() {
     let site = "test rdi, rdi; jle out; xor eax, eax; nop word ptr [rax+rax]; nop; nop dword ptr [rax]
         top: nop; add rax, 1; cmp rdi, rax; jne top
         out: ret";
@@ -224,7 +224,7 @@ fn a_tracers_nop_is_likely_and_what_aligns_is_no_site() {
 }
 
 #[test]
-fn a_semaphore_guards_code_without_calls() {
+fn a_semaphore_gates_code_without_calls() {
     let site = "test rdi, rdi; jle out; push rbx; xor eax, eax; lea rcx, [rip+0x1000]
         top: movzx edx, word ptr [rcx]; test dx, dx; jne on
         back: add rax, 1; cmp rdi, rax; jne top
@@ -253,7 +253,7 @@ fn cold_code_of_the_base_is_not_the_markers() {
 }
 
 #[test]
-fn the_nop_of_an_entry_is_all_that_stands_in_the_function() {
+fn the_entry_nop_is_the_only_code_of_the_site() {
     let text = |nop: &str| {
         format!(
             "push rbx; mov rbx, rdi; top: call traced; dec rbx; jne top; pop rbx; ret
@@ -272,7 +272,7 @@ fn the_nop_of_an_entry_is_all_that_stands_in_the_function() {
 }
 
 #[test]
-fn an_indirect_calls_arguments_are_its_own_and_the_bodys_are_not() {
+fn an_indirect_call_includes_only_its_own_arguments() {
     let body = "mov rsi, r12; mov rdi, r13; mov ecx, 512; rep movsq";
     let base = format!("top: {body}; dec rbx; jne top; ret");
     let site = format!(
@@ -286,7 +286,7 @@ fn an_indirect_calls_arguments_are_its_own_and_the_bodys_are_not() {
 }
 
 #[test]
-fn lines_of_the_cache_are_those_that_instructions_lie_in() {
+fn cache_lines_are_those_that_contain_instructions() {
     let base = "xor eax, eax; ret";
     let long = "nop dword ptr [rax+rax]; ".repeat(12);
     let site = format!(
@@ -302,7 +302,7 @@ fn lines_of_the_cache_are_those_that_instructions_lie_in() {
 }
 
 #[test]
-fn what_lies_outside_has_a_name_or_none() {
+fn outside_addresses_have_a_name_or_none() {
     let site =
         "cmp byte ptr [rip+0x1000], 0; jne on; back: lea rax, [rip-0x10]; ret; on: call qword ptr [0x9000]; jmp back";
     let (base, site) = (assembled("ret"), assembled(site));
@@ -323,12 +323,12 @@ fn what_lies_outside_has_a_name_or_none() {
 }
 
 #[test]
-fn the_compiled_markers_have_what_their_designs_say() {
+fn the_compiled_markers_match_their_designs() {
     for compiled in CompiledDesign::list_built() {
         let (design, names) = (compiled.design, name_addresses(&compiled));
         if cfg!(debug_assertions) && ["log", "tracing"].contains(&design.name) {
             // rustc moves unlikely code out of line only when it optimizes.
-            cyclescope_skipped::report_skipped(format_args!("{} in a build that is not optimized", design.name));
+            cyclescope_skipped::report_skipped(format_args!("{} in an unoptimized build", design.name));
             continue;
         }
         for code in compiled.codes.iter().filter(|code| code.guard.is_some()) {

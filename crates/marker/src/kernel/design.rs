@@ -37,7 +37,7 @@ pub(crate) const ALL: &[SiteDesign] = &[
     },
     SiteDesign {
         name: "tracepoint",
-        about: "a tracepoint: a static key in front of a call that knows who listens",
+        about: "a tracepoint: a static key before a call to its listeners",
         source: "Linux kernel, Documentation/trace/tracepoints.rst",
         enabling: Enabling::Jump,
         site: "trace_PROBE",
@@ -60,7 +60,7 @@ const NO_MARKER: SiteDesign = SiteDesign {
 
 const DORMANT: MarkerState = MarkerState {
     name: "dormant",
-    about: "nobody listens",
+    about: "no listener",
     guard: guard_name(ProbeGuard::Preemption),
     probe: Some(ProbeKind::Empty),
     enabled: false,
@@ -91,16 +91,36 @@ const fn guarded_state(name: &'static str, about: &'static str, over: &'static s
 const CALLING: [MarkerState; 10] = [
     DORMANT,
     bare_state("empty", "a call of an empty probe", "dormant", ProbeKind::Empty),
-    bare_state("direct", "the probe takes its arguments", "empty", ProbeKind::Direct),
-    bare_state("varargs", "the probe takes them by va_arg", "direct", ProbeKind::Varargs),
-    bare_state("format", "the probe reads in a format string what to take", "varargs", ProbeKind::Format),
-    guarded_state("guarded-empty", "an empty probe, preemption off around its call", "empty", ProbeKind::Empty),
-    guarded_state("guarded-direct", "arguments, with preemption off", "guarded-empty", ProbeKind::Direct),
-    guarded_state("guarded-varargs", "va_arg, with preemption off", "guarded-direct", ProbeKind::Varargs),
-    guarded_state("guarded-format", "a format string, with preemption off", "guarded-varargs", ProbeKind::Format),
+    bare_state("direct", "the probe reads its arguments", "empty", ProbeKind::Direct),
+    bare_state("varargs", "the probe reads them with va_arg", "direct", ProbeKind::Varargs),
+    bare_state("format", "the probe reads them according to a format string", "varargs", ProbeKind::Format),
+    guarded_state("guarded-empty", "an empty probe, with preemption off around its call", "empty", ProbeKind::Empty),
+    guarded_state(
+        "guarded-direct",
+        "the probe reads its arguments, with preemption off",
+        "guarded-empty",
+        ProbeKind::Direct,
+    ),
+    guarded_state(
+        "guarded-varargs",
+        "the probe reads them with va_arg, with preemption off",
+        "guarded-direct",
+        ProbeKind::Varargs,
+    ),
+    guarded_state(
+        "guarded-format",
+        "the probe reads them according to a format string, with preemption off",
+        "guarded-varargs",
+        ProbeKind::Format,
+    ),
     MarkerState {
         guard: guard_name(ProbeGuard::Interrupts),
-        ..bare_state("uninterrupted-empty", "an empty probe, interrupts off around its call", "empty", ProbeKind::Empty)
+        ..bare_state(
+            "uninterrupted-empty",
+            "an empty probe, with interrupts off around its call",
+            "empty",
+            ProbeKind::Empty,
+        )
     },
 ];
 
@@ -168,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_those_of_user_mode() {
+    fn states_match_user_mode() {
         assert!(ALL.is_sorted_by_key(|design| design.name));
         let flag = design::ALL.iter().find(|design| design.name == "flag").unwrap();
         let (user, kernel) = (state::list_states(flag), select_states(named("flag"), &BOTH, &PROBES));
@@ -181,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_are_off_beside_on() {
+    fn interrupts_off_is_compared_with_interrupts_on() {
         let all = possible_states(named("flag"));
         let off: Vec<&MarkerState> = all.iter().filter(|state| state.guard == "interrupts").collect();
         assert_eq!(
@@ -203,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_a_missing_state_is_over_the_one_below() {
+    fn states_over_a_missing_one_are_over_the_one_below() {
         let probes = [ProbeKind::Empty, ProbeKind::Varargs, ProbeKind::Format];
         let states = select_states(named("static-key"), &BOTH, &probes);
         assert!(overs(&states).contains(&("varargs", Some("empty"))));

@@ -76,7 +76,7 @@ mod tests {
         nonsense\n";
 
     #[test]
-    fn addresses_get_the_names_of_what_they_are_in() {
+    fn addresses_get_the_name_of_their_symbol() {
         let thunk = 0xffff_ffff_8100_0000;
         let addresses = [0x2_0008, thunk, 0xffff_ffff_c000_3000, 0xffff_ffff_c000_3008, 0xffff_ffff_c001_0000];
         let symbols = KernelSymbols::find(&addresses.into_iter().collect(), LISTED.as_bytes());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_name_nothing() {
+    fn hidden_addresses_have_no_names() {
         let symbols = KernelSymbols::find(&[0, 8].into_iter().collect(), "0000000000000000 T hidden\n".as_bytes());
         assert!(symbols.symbol_name(0).is_none() && symbols.symbol_name(8).is_none());
     }

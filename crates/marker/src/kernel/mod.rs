@@ -59,7 +59,7 @@ const TIMED_LOOPS: u32 = 4;
 pub fn find_context(name: &str) -> Result<MarkerWorkload, Unavailable> {
     CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, around)| *around).ok_or_else(|| Unavailable {
         what: format!("context {name} in ring 0"),
-        why: "the module has the loops empty and memcpy".to_string(),
+        why: "the module only has the loops empty and memcpy".to_string(),
         remedy: "measure it in user mode".to_string(),
     })
 }

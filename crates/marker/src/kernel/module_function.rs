@@ -72,9 +72,9 @@ pub(super) fn parse_compiler(version: &str) -> Option<String> {
             return None;
         }
     }
-    let told = groups.get(1)?;
-    let end = told.find(", GNU ld").or_else(|| told.find(", LLD")).unwrap_or(told.len());
-    Some(told[..end].trim().to_string()).filter(|compiler| !compiler.is_empty())
+    let compiler = groups.get(1)?;
+    let end = compiler.find(", GNU ld").or_else(|| compiler.find(", LLD")).unwrap_or(compiler.len());
+    Some(compiler[..end].trim().to_string()).filter(|compiler| !compiler.is_empty())
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_in_a_nops_place_is_a_site_and_leads_where_it_does() {
+    fn a_nop_that_becomes_a_jump_is_a_site_with_its_target() {
         let dormant = assembled("top: nop dword ptr [rax+rax+1]; dec edi; jne top; ret; on: jmp top");
         let mut enabled = dormant.clone();
         enabled[..5].copy_from_slice(&[0xe9, 5, 0, 0, 0]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_is_a_site_and_a_calls_new_target_is_none() {
+    fn a_changed_constant_is_a_site_and_a_changed_call_target_is_not() {
         let text = |value, to| format!("push rbx; mov al, {value}; test al, al; call {to}; ret; one: ret; two: ret");
         let (dormant, enabled) = (assembled(&text(0, "one")), assembled(&text(1, "two")));
         assert_eq!(find_sites(AT, &dormant, &enabled), [PatchSite { place: 2, target: AT + 2 }]);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_its_compiler() {
+    fn the_kernels_compiler_is_parsed() {
         let debian = "Linux version 6.1.0-56-amd64 (debian-kernel@lists.debian.org) (gcc-12 (Debian \
                       12.2.0-14+deb12u1) 12.2.0, GNU ld (GNU Binutils for Debian) 2.40) #1 SMP Debian 6.1.192-2";
         assert_eq!(parse_compiler(debian).as_deref(), Some("gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0"));

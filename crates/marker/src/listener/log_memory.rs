@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_any_more_begins_at_the_start() {
+    fn text_that_does_not_fit_wraps_to_the_start() {
         let mut memory = LogMemory::new();
         memory.write_all(&[b'a'; 4090]).unwrap();
         memory.write_all(b"beginning").unwrap();

@@ -92,7 +92,7 @@ fn spawn() -> UserExecutor {
 }
 
 #[test]
-fn listeners_hear_of_every_loop_where_markers_are_enabled_and_of_none_where_they_are_dormant() {
+fn listeners_count_every_loop_of_enabled_markers_and_none_of_dormant_ones() {
     super::prepare_listeners();
     for (compiled, switch, states) in switched() {
         for context in context::ALL {

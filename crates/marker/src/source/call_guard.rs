@@ -19,8 +19,8 @@ pub(crate) const ALL: &[CallGuard] = &[
     CallGuard { name: "none", about: "nothing", enter: "", leave: "" },
     CallGuard {
         name: "read-lock",
-        about: "a read-side lock: nesting counted in memory of the thread, as user-space RCU does it where the \
-                kernel orders memory for the readers (membarrier)",
+        about: "a read-side lock: nesting is counted in thread-local memory, as in user-space RCU when the kernel \
+             orders memory for readers (membarrier)",
         enter: "marker_read_lock();",
         leave: "marker_read_unlock();",
     },

@@ -92,7 +92,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "branchy",
-        about: "a loop with four branches that a predictor can learn, by bytes of a table that repeats",
+        about: "a loop with four predictable branches, controlled by a repeating table of bytes",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Scratch,
@@ -120,7 +120,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "l1",
-        about: "a loop that is bound by loads from the level 1 cache: eight of them, 2 KiB in all",
+        about: "a loop bound by loads from the level 1 cache: eight loads per iteration, 2 KiB in total",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Scratch,
@@ -141,7 +141,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "l2",
-        about: "a loop with a working set beyond the level 1 cache: loads of its lines, one after the other",
+        about: "a loop that loads the lines of a working set larger than the level 1 cache in order",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Beyond(1),
@@ -150,7 +150,7 @@ pub const ALL: &[LoopContext] = &[
     },
     LoopContext {
         name: "l3",
-        about: "a loop with a working set beyond the level 2 cache: loads of its lines, one after the other",
+        about: "a loop that loads the lines of a working set larger than the level 2 cache in order",
         usual: false,
         aim: 0.1,
         memory: MemoryFootprint::Beyond(2),

@@ -37,7 +37,7 @@ const MARKER: &str = "#define MARKER() do { _Pragma(\"pop_macro(\\\"MARKER_PLACE
 const BEHIND: &str = "
 #undef around
 #if MARKER_PLACED > 1
-#error \"MARKER() may stand in one place only\"
+#error \"MARKER() may only appear once\"
 #endif
 ";
 
@@ -61,7 +61,7 @@ pub fn write_user_prologue() -> String {
 pub(crate) fn write_user_library(design: &SiteDesign, include: &str) -> String {
     let context = [LoopContext {
         name: CUSTOM_LOOP_NAME,
-        about: "a loop of the user's",
+        about: "a custom loop",
         usual: false,
         aim: CUSTOM_LOOP_AIM,
         memory: MemoryFootprint::Scratch,

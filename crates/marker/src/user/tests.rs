@@ -17,7 +17,7 @@ fn bench(design: &str, context: &str) -> (UserBench, Vec<SkippedCase>) {
 
 /// A swap of the two loops or of the two lengths would fail the test.
 #[test]
-fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
+fn a_costly_marker_lengthens_only_its_own_column() {
     let (mut bench, _) = bench("flag", "empty");
     let case = bench.cases.iter().position(|case| case.state.name == "format").unwrap();
     let visit = |placement| CaseVisit { placement, loops: [100, 400], ruler_loops: 100 };
@@ -38,7 +38,7 @@ fn the_loop_with_a_marker_that_works_takes_longer_in_the_column_of_its_own() {
 
 /// Requires root and a kernel with uprobes.
 #[test]
-fn a_tracer_counts_each_time_around_and_nothing_elsewhere() {
+fn a_tracer_counts_each_iteration_of_its_site_only() {
     let (mut bench, skipped) = bench("usdt", "empty");
     if let Some((_, why)) = skipped.first() {
         return cyclescope_skipped::report_skipped(why);

@@ -10,7 +10,7 @@ use super::definition::{DesignLanguage, Enabling, LibraryState, SiteDesign};
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "log",
-    about: "a log macro of Rust's: a load and a test of the maximum level, and a branch",
+    about: "a macro of Rust's log: a load and a test of the maximum level, and a branch",
     source: "the crate log, debug!",
     language: DesignLanguage::Rust,
     declarations: "",

@@ -9,7 +9,7 @@ use super::sdt;
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "sdt-semaphore",
-    about: "the same behind a semaphore, which a tracer raises first: _SDT_HAS_SEMAPHORES",
+    about: "the same with a semaphore that a tracer raises first: _SDT_HAS_SEMAPHORES",
     source: "user-level statically defined tracing, SystemTap's header",
     language: DesignLanguage::C,
     // The header requires this name. It is as far from other data as `usdt-semaphore`'s variable.

@@ -8,7 +8,7 @@ use super::definition::{DesignLanguage, Enabling, SiteDesign};
 
 pub(super) const DESIGN: SiteDesign = SiteDesign {
     name: "usdt-semaphore",
-    about: "the same behind a semaphore, which a tracer raises first",
+    about: "the same with a semaphore that a tracer raises first",
     source: "user-level statically defined tracing of SystemTap, with semaphores",
     language: DesignLanguage::C,
     // Hidden, which is as efficient as static. The note's text could not name a static variable.
