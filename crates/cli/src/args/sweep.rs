@@ -101,7 +101,9 @@ impl FromStr for SweepPart {
                 let known = factor.trim().parse().ok().filter(|factor: &f64| factor.is_finite() && *factor > 1.0);
                 let factor = known.ok_or("the factor is not above 1; use one such as 2 or 1.5, as in 64..1M*2")?;
                 match from {
-                    0 => Err("multiples of 0 are all 0; start at 1 or more, or use a step, as in 0..100+20".to_string()),
+                    0 => {
+                        Err("multiples of 0 are all 0; start at 1 or more, or use a step, as in 0..100+20".to_string())
+                    }
                     _ => Ok(SweepPart::Factor(from, to, factor)),
                 }
             }

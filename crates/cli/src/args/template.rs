@@ -191,7 +191,8 @@ mod tests {
     fn braces_evaluate_the_variable_and_one_operation() {
         assert_eq!(filled("mov rax, {N}; add rbx, {N*8}"), "mov rax, 128; add rbx, 1024");
         assert_eq!(filled("{N/64} {N+1} {N-1} {N*1K}{N}"), "2 129 127 131072128");
-        for unchanged in ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"] {
+        for unchanged in ["vaddps zmm0{k1}{z}, zmm1, [rsi]{1to16}", "{rn-sae}", "{ N }", "{", "{N", "}{", "{}", "a{{b"]
+        {
             assert_eq!(N.fill_text(unchanged).unwrap(), FilledText { text: unchanged.to_string(), is_changed: false });
         }
         assert_eq!(filled("{{N}}"), "{128}");

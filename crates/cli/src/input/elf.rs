@@ -105,8 +105,7 @@ fn make_loadable(file: &Path, parsed: &NativeElf, image: &[u8], output: PathBuf)
     if segments().any(|segment| segment.p_type(endian) == PT_TLS) {
         return Err(Failure::from(Unavailable {
             what: format!("a function in {}", file.display()),
-            why: "the program has thread-local variables, which its code finds only in its own process"
-                .to_string(),
+            why: "the program has thread-local variables, which its code finds only in its own process".to_string(),
             remedy: "name the function's object file, or build a shared library".to_string(),
         }));
     }

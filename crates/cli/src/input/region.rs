@@ -275,7 +275,10 @@ impl LibraryImage<'_> {
             return Err(refuse_region("it uses pointers into its file, or to something outside", remedy));
         }
         if (range.end - range.start).saturating_add(copied.bytes.len() as u64) > DATA_BYTES_MOST {
-            return Err(refuse_region(&format!("its constants and variables need more than {DATA_BYTES_MOST} bytes"), remedy));
+            return Err(refuse_region(
+                &format!("its constants and variables need more than {DATA_BYTES_MOST} bytes"),
+                remedy,
+            ));
         }
         let place = copied.bytes.len() as u64;
         let data = section.data().map_err(unreadable_output)?;
@@ -307,7 +310,10 @@ fn require_inside(instruction: &Instruction, range: &Range<u64>, part: CodePart)
             let remedy = "make it static inline, or measure it as a function without CYCLESCOPE_BODY";
             Err(refuse_region(&format!("{what} calls a function"), remedy))
         }
-        _ => Err(refuse_region(&format!("{what} returns or jumps through a register"), "avoid returns, switches and indirect jumps")),
+        _ => Err(refuse_region(
+            &format!("{what} returns or jumps through a register"),
+            "avoid returns, switches and indirect jumps",
+        )),
     }
 }
 

@@ -98,7 +98,10 @@ fn finish_snippet(
     }
     let size = bytes.len().max(init_bytes.len());
     if size > SNIPPET_BYTES_MOST {
-        return Err(Failure::usage(format!("the snippet has {size} bytes of code, more than {SNIPPET_BYTES_MOST}"), None));
+        return Err(Failure::usage(
+            format!("the snippet has {size} bytes of code, more than {SNIPPET_BYTES_MOST}"),
+            None,
+        ));
     }
     let snippet = Snippet::new(bytes.to_vec(), init_bytes.to_vec(), join_statements(text));
     require_loop_register(args, &snippet)?;

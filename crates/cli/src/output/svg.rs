@@ -17,7 +17,9 @@ impl Exporter for SvgExporter {
     fn command_option(&self, command: &str) -> Option<ExportOption> {
         let (help, conflicts): (_, &[&str]) = match command {
             "run" => ("Draw a sweep as SVG files in this directory", &["from"]),
-            "evaluate" => ("Draw the minima, variances and resolution of each method as SVG files in this directory", &[]),
+            "evaluate" => {
+                ("Draw the minima, variances and resolution of each method as SVG files in this directory", &[])
+            }
             "marker" => ("Draw the costs in each loop as SVG files in this directory", &[]),
             "uarch" => ("Draw the result as SVG files in this directory", &["list"]),
             _ => return None,

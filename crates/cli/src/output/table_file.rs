@@ -22,6 +22,5 @@ pub fn require_writable(path: &Path) -> Result<(), Failure> {
 
 /// Writes a table to a file.
 pub fn write_table(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes)
-        .map_err(|error| Failure::internal(format!("can't write {}: {error}", path.display())))
+    std::fs::write(path, bytes).map_err(|error| Failure::internal(format!("can't write {}: {error}", path.display())))
 }

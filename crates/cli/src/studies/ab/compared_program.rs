@@ -146,9 +146,7 @@ impl ComparedProgram {
 
 fn start_failure(program: &str, error: &io::Error) -> Failure {
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
-            "name a program by its path, or one in $PATH"
-        }
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "name a program by its path, or one in $PATH",
         _ => "run it alone to see why",
     };
     Failure::usage(format!("can't start `{program}`: {error}"), Some(remedy))

@@ -81,9 +81,7 @@ pub fn explain_unclear(why: UnclearReason) -> &'static str {
     match why {
         UnclearReason::TooFew => "too few runs for an interval",
         UnclearReason::TooNoisy => "the interval is too wide; use a longer --budget or shorter runs",
-        UnclearReason::NotConfirmed => {
-            "the first batch shows a change, but the second one is unclear"
-        }
+        UnclearReason::NotConfirmed => "the first batch shows a change, but the second one is unclear",
         UnclearReason::BatchesDisagree => "the two batches disagree, because something else changed meanwhile",
         UnclearReason::BuildsDiffer => "builds of one program differ as much, so code placement may be the cause",
     }

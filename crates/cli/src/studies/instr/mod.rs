@@ -155,7 +155,8 @@ impl<'a> SurveyRunner<'a> {
 
     fn explain_forms(&self, forms: Vec<TargetForm>, output: &mut Output) -> Result<u8, Failure> {
         if forms.len() > explain::EXPLAINED_MOST {
-            let examples: Vec<String> = forms.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
+            let examples: Vec<String> =
+                forms.iter().take(3).map(|s| format!("'{}'", selection::full_name(s))).collect();
             let text = format!("{} forms are too many to explain at once", forms.len());
             let remedy = format!("name at most {}, such as {}", explain::EXPLAINED_MOST, examples.join(", "));
             return Err(Failure::usage(text, Some(&remedy)));

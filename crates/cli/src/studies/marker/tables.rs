@@ -61,7 +61,9 @@ fn describe_working_set(set: WorkingSet) -> String {
     let kib = |bytes: u64| bytes >> 10;
     match set.cache {
         Some(cache) => format!("working set: {} KiB; the cache has {} KiB", kib(set.bytes), kib(cache)),
-        None => format!("working set: {} KiB, assumed because the machine reports no cache of this level", kib(set.bytes)),
+        None => {
+            format!("working set: {} KiB, assumed because the machine reports no cache of this level", kib(set.bytes))
+        }
     }
 }
 

@@ -111,10 +111,7 @@ pub fn measure_again(
     let kept = RunStudy::restore(container)?;
     if kept.is_function_call() {
         let remedy = "run the command in its manifest.json";
-        return Err(Failure::usage(
-            "the evidence does not contain the code of the library's function",
-            Some(remedy),
-        ));
+        return Err(Failure::usage("the evidence does not contain the code of the library's function", Some(remedy)));
     }
     let (plan, subjects) = (kept.measurement_plan(), kept.subjects()?);
     let snippets: Vec<Snippet> = subjects.into_iter().flat_map(|subject| subject.instances).collect();

@@ -190,9 +190,7 @@ fn format_interval(quantity: &Quantity, unit: &str) -> String {
 fn describe_meaning(record: &RunRecord) -> Option<String> {
     match (record.serialized, record.throughput.as_ref().and(record.latency.as_ref())) {
         (_, Some(_)) => None,
-        (None, None) => {
-            Some("throughput: calls may overlap; --serialize measures the latency".to_string())
-        }
+        (None, None) => Some("throughput: calls may overlap; --serialize measures the latency".to_string()),
         (Some(serialized), None) => Some(format!("latency: {}", describe_wait(serialized))),
     }
 }
