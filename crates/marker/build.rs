@@ -14,7 +14,7 @@ const FOLDER: &str = "src/source";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed={FOLDER}");
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo names it"));
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
     let mut build = cc::Build::new();
     build.opt_level(2).debug(false).warnings(false);
     // The unlikely path must stay with its function, as in kernel modules.
@@ -56,8 +56,8 @@ fn write(file: &Path, text: &str) {
 
 /// Version of the Rust compiler, and its optimisation level for this library.
 fn rust_compiler() -> String {
-    let told = |variable| std::env::var(variable).expect("cargo tells it");
-    let output = Command::new(told("RUSTC")).arg("-V").output().expect("the compiler runs");
+    let read_variable = |variable| std::env::var(variable).expect("cargo sets it");
+    let output = Command::new(read_variable("RUSTC")).arg("-V").output().expect("the compiler runs");
     let version = String::from_utf8(output.stdout).expect("a version is text");
-    format!("{}, opt-level {}", version.trim(), told("OPT_LEVEL"))
+    format!("{}, opt-level {}", version.trim(), read_variable("OPT_LEVEL"))
 }

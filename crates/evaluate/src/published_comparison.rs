@@ -93,7 +93,7 @@ pub struct StairsComparison {
 
 /// Compares the published rows with our results.
 pub fn compare_pairs(methods: &[MethodEvaluation]) -> Vec<PairsComparison> {
-    let beside = |published: &PublishedPairs| {
+    let compare = |published: &PublishedPairs| {
         let of_variances = published.variance_of_variances.map(|variance| variance as f64);
         let of_minima = published.variance_of_minima.map(|variance| variance as f64);
         let named = methods.iter().filter(|found| found.candidate.clock.name == published.method);
@@ -103,7 +103,7 @@ pub fn compare_pairs(methods: &[MethodEvaluation]) -> Vec<PairsComparison> {
             ours: named.filter_map(|found| found.method.as_ref()).map(measured_pairs).collect(),
         }
     };
-    PUBLISHED_PAIRS.iter().map(beside).collect()
+    PUBLISHED_PAIRS.iter().map(compare).collect()
 }
 
 fn measured_pairs(method: &SampledMethod) -> MeasuredPairs {
@@ -122,7 +122,7 @@ fn measured_pairs(method: &SampledMethod) -> MeasuredPairs {
 
 /// Compares the published staircases with our results.
 pub fn compare_stairs(methods: &[MethodEvaluation]) -> Vec<StairsComparison> {
-    let beside = |published: &PublishedStairs| {
+    let compare = |published: &PublishedStairs| {
         let named = methods.iter().filter(|found| found.candidate.clock.name == published.method);
         let ours = named
             .filter_map(|found| Some(measured_stairs(found, found.resolution.staircase(StaircaseBody::Iterations)?)));
@@ -137,7 +137,7 @@ pub fn compare_stairs(methods: &[MethodEvaluation]) -> Vec<StairsComparison> {
             ours: ours.collect(),
         }
     };
-    PUBLISHED_STAIRS.iter().map(beside).collect()
+    PUBLISHED_STAIRS.iter().map(compare).collect()
 }
 
 fn measured_stairs(found: &MethodEvaluation, stairs: &Staircase) -> MeasuredStairs {

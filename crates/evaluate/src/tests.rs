@@ -81,8 +81,8 @@ fn interrupts_and_frequency_do_not_count_against_the_method() {
     let moved = with(|s| s.frequency = SimulatedFrequency { jump_rate: 3e-8, ..SimulatedFrequency::default() });
     let interrupted = with(|s| s.interrupts = SimulatedGaps { rate: 1e-6, ticks: 8000.0 });
     let stolen = with(|s| s.steal = SimulatedGaps { rate: 2.5e-8, ticks: 5e6 });
-    let beside = with(|s| s.sibling = Some(SimulatedSibling { busy: 2e6, idle: 1e7, snippet: 0.3 }));
-    for method in [moved, interrupted, stolen, beside] {
+    let shared = with(|s| s.sibling = Some(SimulatedSibling { busy: 2e6, idle: 1e7, snippet: 0.3 }));
+    for method in [moved, interrupted, stolen, shared] {
         let summary = method.trimmed.unwrap();
         assert_eq!(summary.ergodic, ErgodicVerdict::Yes, "{}", summary.explain_verdict(1.0));
         assert!((summary.overhead / truth - 1.0).abs() < 0.01, "{} for {truth}", summary.overhead);

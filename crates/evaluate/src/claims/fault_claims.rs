@@ -47,9 +47,9 @@ impl<'a> FaultWitness<'a> {
         bound: f64,
     ) -> Result<FaultWitness<'a>, String> {
         let (row, cost) = find_cost_row(&found.contamination, fault)?;
-        let leaves_the_guest =
+        let exits_to_hypervisor =
             found.candidate.clock.start.contains(&ClockStep::Cpuid) && seen.cpuid_exit_cost().is_some();
-        let hidden = row.fault == ContaminationFault::BodyStartedEarly && leaves_the_guest;
+        let hidden = row.fault == ContaminationFault::BodyStartedEarly && exits_to_hypervisor;
         let excluded = is_fault_excluded(row, &cost, bound).filter(|excluded| !(*excluded && hidden));
         Ok(FaultWitness { found, row, cost, excluded })
     }

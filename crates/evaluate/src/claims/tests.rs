@@ -265,12 +265,12 @@ fn a_variance_is_judged_by_undisturbed_readings() {
 /// A core clock series that alternates between these ticks per core cycle. Each measurement is off
 /// by this share in both directions.
 fn series(levels: [f64; 2], off: f64) -> CoreSeries {
-    let look = |at: usize| {
+    let sample = |at: usize| {
         let side = [-1.0, 0.4, 1.0, -0.3, 0.7, -0.8][at * 7 / 3 % 6];
         CoreClockSample { at_s: at as f64 / 1e4, raw_per_cycle: levels[at / 200] * (1.0 + off * side) }
     };
-    let looks: Vec<CoreClockSample> = (0..400).map(look).collect();
-    CoreSeries::from_samples(&looks, 0, "rdtscp", Unit::TscTicks, None).unwrap()
+    let samples: Vec<CoreClockSample> = (0..400).map(sample).collect();
+    CoreSeries::from_samples(&samples, 0, "rdtscp", Unit::TscTicks, None).unwrap()
 }
 
 #[test]

@@ -239,12 +239,12 @@ impl<'a> EvaluationRun<'a> {
         let (pace, follow) = (self.pace, &mut *self.follow);
         let effort = ResolutionEffort { time: plan.times.resolution, readings: plan.resolution_samples };
         let readings = plan.resolution_samples.unwrap_or_default();
-        let mut tell = |climbed: &StaircaseProgress| {
+        let mut follower = |climbed: &StaircaseProgress| {
             let left = climbed.left.as_secs_f64();
             let message = format!("{message}, {readings} readings of each length, {left:.0} s left");
             check_stop(follow.report_progress(pace.progress_at(climbed.now, &message)))
         };
-        measure_resolution(self.executors.for_clock(tested)?, tested, effort, &mut self.random, &mut tell)
+        measure_resolution(self.executors.for_clock(tested)?, tested, effort, &mut self.random, &mut follower)
     }
 
     /// Measures the cost of each step of a method's pair.

@@ -108,13 +108,13 @@ pub struct ResolutionEffort {
 ///
 /// With limited time, a slow method gets fewer readings of each length, and then fewer lengths.
 /// Methods with CPUID in a virtual machine are an example. A requested number of readings is taken
-/// at all lengths. `tell` then receives each pass and may stop the measurement.
+/// at all lengths. `follower` then receives each pass and may stop the measurement.
 pub fn measure_resolution(
     executor: &mut dyn Executor,
     tested: &TestedClock,
     effort: ResolutionEffort,
     random: &mut Random,
-    tell: &mut StaircaseFollower,
+    follower: &mut StaircaseFollower,
 ) -> Result<Resolution, StopReason> {
     let start = executor.now();
     let part = effort.time / 5;
@@ -125,8 +125,8 @@ pub fn measure_resolution(
             Some(readings) => staircase_experiment::StaircasePlan::for_readings(tested, readings),
             None => staircase_experiment::StaircasePlan::fit_to_time(executor, tested, body, time, random)?,
         };
-        let tell = effort.readings.is_some().then_some(&mut *tell);
-        staircases.push(staircase::measure_staircase(executor, tested, body, &plan, random, tell)?);
+        let follower = effort.readings.is_some().then_some(&mut *follower);
+        staircases.push(staircase::measure_staircase(executor, tested, body, &plan, random, follower)?);
     }
     let by_samples = match tested.emulated {
         true => Vec::new(),

@@ -93,7 +93,7 @@ pub(super) fn measure_staircase(
     body: StaircaseBody,
     plan: &StaircasePlan,
     random: &mut Random,
-    mut tell: Option<&mut StaircaseFollower>,
+    mut follower: Option<&mut StaircaseFollower>,
 ) -> Result<Staircase, StopReason> {
     let mut experiment = StaircaseExperiment::new(tested, body, plan);
     let mut climb = StaircaseBuilder::new(body, &plan.lengths);
@@ -109,10 +109,10 @@ pub(super) fn measure_staircase(
             climb.add_passes(&block, &experiment.chain);
             block.clear();
         }
-        if let Some(tell) = &mut tell {
+        if let Some(follower) = &mut follower {
             let now = executor.now();
             let each = now.saturating_sub(start) / count as u32;
-            tell(&StaircaseProgress { now, left: each * plan.passes.saturating_sub(count) as u32 })?;
+            follower(&StaircaseProgress { now, left: each * plan.passes.saturating_sub(count) as u32 })?;
         }
     }
     if !block.is_empty() {

@@ -240,11 +240,12 @@ fn a_requested_number_of_readings_ignores_the_time() {
     let mut machine = SimulatedExecutor::new(scenario.clone(), 7);
     let effort = super::ResolutionEffort { time: Duration::from_millis(1), readings: Some(100) };
     let mut remaining = Vec::new();
-    let mut tell = |climbed: &StaircaseProgress| {
+    let mut follower = |climbed: &StaircaseProgress| {
         remaining.push(climbed.left);
         Ok(())
     };
-    let found = measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut tell).unwrap();
+    let found =
+        measure_resolution(&mut machine, &tested(&scenario), effort, &mut Random::new(8), &mut follower).unwrap();
     for stairs in &found.staircases {
         assert!((100..200).contains(&stairs.readings) && stairs.points.len() == 1000, "{}", stairs.readings);
         assert!(stairs.points.iter().all(|point| point.raw.readings == stairs.readings));

@@ -135,11 +135,11 @@ fn verdicts_follow_the_interval() {
     assert_eq!(verdict(UNFINISHED, true, -50.0, 0.7), PromiseVerdict::Broken);
     assert_eq!(verdict(STORES, true, -5.0, 1.0), PromiseVerdict::Kept);
     assert_eq!(verdict(STORES, true, -15.0, 1.0), PromiseVerdict::Broken);
-    let beside_sibling = TrialConditions { size: 200.0, overlap: 0.0, alone: false };
+    let with_sibling = TrialConditions { size: 200.0, overlap: 0.0, alone: false };
     let shared = |value| {
         PromiseVerdict::from_observation(
             false,
-            is_fault_seen(LEADING, &Interval::with_margin(value, 1.0), &beside_sibling),
+            is_fault_seen(LEADING, &Interval::with_margin(value, 1.0), &with_sibling),
         )
     };
     assert_eq!(
