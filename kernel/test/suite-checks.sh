@@ -19,7 +19,7 @@ until_checked() {
 check "the module loads" insmod /modules/cyclescope.ko
 nmis=$(taken NMI)
 note "debugger check $(address capsule_inside) $(address capsule_leaving) $(address capsule_gates)"
-check "code runs until each machine check has come" until_checked
+check "code runs until each machine check has arrived" until_checked
 # Two for each; the kernel may handle two pending ones at once.
 check "the kernel gets the NMIs" [ $(($(taken NMI) - nmis)) -ge 3 ]
 check "ordinary code runs" ordinary

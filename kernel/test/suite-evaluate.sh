@@ -46,14 +46,14 @@ table() {
 refuse "without the module nothing is evaluated" cyclescope evaluate $small
 insmod /modules/cyclescope.ko
 check "an evaluation in both modes ends" json
-check "LFENCE, RDTSC has rows of both" both lfence-rdtsc-lfence
-check "so has the paper's method with RDTSCP" both cpuid-rdtsc-rdtscp-cpuid
-check "the one that writes CR0 runs in ring 0 alone" alone
-check "each says that the machine is emulated" emulated
+check "LFENCE, RDTSC has rows of both modes" both lfence-rdtsc-lfence
+check "the paper's method with RDTSCP has them too" both cpuid-rdtsc-rdtscp-cpuid
+check "the method that writes CR0 runs only in ring 0" alone
+check "each row says that the machine is emulated" emulated
 check "so there is no figure in core cycles" no_cycles
 check "each mode has a verdict" verdicts
-check "files of the two modes stay apart, and their figures come again" apart
+check "files of the two modes stay separate, and their figures are reproduced" apart
 check "the text is printed" text
-check "what can't run in user mode is named" grep -q 'cr0-rdtsc was not run in user mode' /tmp/text
-check "what would be in core cycles is left out, and why is told" grep -q 'Left out: the machine is emulated' /tmp/text
-check "rows of ring 0 stand in its tables, 80 columns wide" table
+check "methods that can't run in user mode are named" grep -q 'cr0-rdtsc was not run in user mode' /tmp/text
+check "figures in core cycles are left out, with the reason" grep -q 'Left out: the machine is emulated' /tmp/text
+check "its tables have rows of ring 0, 80 columns wide" table

@@ -20,9 +20,9 @@ fault "#BP" 3 0 "$own" "$(at 'int3 at +0x0')" 'int3'
 fault "#UD" 6 0 "$own" "$(at 'ud2 at +0x1')" 'nop; ud2'
 # The emulator raises #GP for a non-canonical stack address, processors #SS.
 fault "#SS" '1[23]' 0 "$own" "$(at 'push rax at +0xa')" 'mov rsp, 0x8000000000000000; push rax'
-fault "#GP, an address that is not canonical" 13 0 "$own" "$(at 'mov rax, .rax. at +0xa')" \
+fault "#GP, a non-canonical address" 13 0 "$own" "$(at 'mov rax, .rax. at +0xa')" \
 	'mov rax, 0x8000000000000000; mov rax, [rax]'
-fault "#GP, a segment that is not there" 13 65532 "$own" "$(at 'mov ds, ax at +0x5')" 'mov eax, 0xffff; mov ds, ax'
+fault "#GP, a missing segment" 13 65532 "$own" "$(at 'mov ds, ax at +0x5')" 'mov eax, 0xffff; mov ds, ax'
 fault "#PF, NULL is read" 14 0 0x0 "$(at 'mov eax, .rax. at +0x2')" 'xor eax, eax; mov eax, [rax]'
 fault "#PF, user memory is written" 14 2 0x400000 "$(at 'mov .rax., eax at +0x5')" 'mov eax, 0x400000; mov [rax], eax'
 fault "#PF, the kernel's text is read" 14 0 "$text" "$(at 'mov eax, .rax. at +.*')" "mov rax, $text; mov eax, [rax]"
@@ -37,7 +37,7 @@ done
 fault "#PF, the kernel is called" 14 16 "$text" null "$call"
 fault "#PF, the code itself is written" 14 3 "$own" "$(at 'mov .rax., al at +0x7')" 'x: lea rax, [rip + x]; mov [rax], al'
 fault "#PF, data are executed" 14 17 "$own" null 'call rdi'
-fault "#PF, the stack is nowhere" 14 2 0xfffffffffffffff8 "$(at 'push rax at +0x2')" 'xor esp, esp; push rax'
+fault "#PF, an unmapped stack" 14 2 0xfffffffffffffff8 "$(at 'push rax at +0x2')" 'xor esp, esp; push rax'
 fault "#MF" 16 0 "$own" "$(at 'fwait at .*')" --init 'fninit; push 0x33b; fldcw [rsp]; pop rax' \
 	'fld1; fldz; fdivp st(1), st(0); fwait'
 fault "an interrupt's number" 128 0 "$own" "$(at 'int 0x80 at +0x0')" 'int 0x80'
@@ -67,12 +67,12 @@ ends "interrupts let in while they are masked" 5 '"changed":\["CR8"' 'mov eax, 1
 ends "and they come afterwards" 5 '"samples":[1-9]' 'mov eax, 15; mov cr8, rax; sti; nop; nop; cli; xor eax, eax; mov cr8, rax; sti; nop; nop; cli'
 ends "masked interrupts are let in again" 5 '"samples":[1-9]' 'mov eax, 15; mov cr8, rax'
 ends "the stack and GS come back" 5 '"samples":[1-9]' 'xor esp, esp; xor eax, eax; wrgsbase rax; swapgs'
-ends "a misaligned access is no fault in ring 0" 5 '"samples":[1-9]' \
+ends "a misaligned access does not fault in ring 0" 5 '"samples":[1-9]' \
 	'pushfq; or qword ptr [rsp], 0x40000; popfq; mov rax, [r14 + 1]'
 ends "an endless loop" 4 '"code":"hang"' 'x: jmp x'
 # By the deadline's NMI, or because no round finishes between two interrupts.
 ends "an endless loop with interrupts let in" 4 '"code":"\(hang\|late\)"' 'sti; x: jmp x'
-ends "an instruction that is refused" 2 '"code":"refused".*"instruction":"hlt"' 'hlt'
+ends "a refused instruction" 2 '"code":"refused".*"instruction":"hlt"' 'hlt'
 
 check "20000 bad stacks in a row" cyclescope-guest row 20000
 ends "ordinary code is still measured" 5 '"samples":[1-9]' 'add rax, rax'
@@ -80,5 +80,5 @@ ends "ordinary code is still measured" 5 '"samples":[1-9]' 'add rax, rax'
 # As a virtual machine leaves it on Intel's processors (Intel SDM vol. 3C, 28.5.2).
 check "another module loads" insmod /modules/disturber.ko
 echo 1 >/sys/module/disturber/parameters/wide_idt
-ends "where the IDT's limit is larger, ordinary code is measured" 5 '"samples":[1-9]' 'add rax, rax'
+ends "with a larger limit of the IDT, ordinary code is measured" 5 '"samples":[1-9]' 'add rax, rax'
 fault "and an exception comes back" 6 0 "$own" "$(at 'ud2 at +0x1')" 'nop; ud2'

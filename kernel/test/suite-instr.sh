@@ -28,8 +28,8 @@ note "$(grep -o '"status":"[a-z]*","reason":[^]]*' $rows | sed 's/,"latency.*//'
 why | cut -c 1-600 | while read -r line; do note "$line"; done
 check "no form fails" complete
 note "$(grep '"status":"failed"' $rows | cut -c 1-600)"
-check "what is skipped has a reason" reasons
-check "every row tells where it was measured" ring_0
+check "skipped forms have a reason" reasons
+check "every row names its ring" ring_0
 for code in Mov_r64_cr Cli Sti Wbinvd Invlpg_m Rdmsr Swapgs; do
 	check "$code is measured" measured $code
 done

@@ -28,6 +28,6 @@ for turn in 1 2 3; do
 	[ $kept_slabs$kept_memory$kept_areas = 000 ] && break
 done
 result $status "10000 runs, 200 devices"
-result $kept_slabs "slabs are as before"
-result $kept_memory "free memory is as before"
-result $kept_areas "areas of vmalloc are as before"
+result $kept_slabs "slabs do not grow"
+result $kept_memory "free memory does not shrink"
+result $kept_areas "areas of vmalloc do not grow"

@@ -25,5 +25,5 @@ note disturb
 check "no sample is lost" among
 note "$(cat /tmp/output)"
 hits=$(sed -n 's/ rounds were hit.*//p' /tmp/output)
-check "the kernel gets each" [ "$(sed -n 's/ taken by.*//p' /tmp/output)" -ge "${hits:-1}" ]
+check "the kernel gets each event" [ "$(sed -n 's/ taken by.*//p' /tmp/output)" -ge "${hits:-1}" ]
 check "ordinary code runs" ordinary

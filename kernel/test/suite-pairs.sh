@@ -25,9 +25,9 @@ check "another module loads" insmod /modules/disturber.ko
 echo 1 >/sys/module/disturber/parameters/both
 before=$(taken)
 note "debugger pair $(address capsule_inside) $(address capsule_leaving) $(address capsule_gates)"
-check "code runs until each pair has come" until_paired
+check "code runs until each pair has arrived" until_paired
 cat /tmp/kernel-log >/tmp/log
 dmesg >>/tmp/log
-check "the kernel has seen them" [ $(($(taken) - before)) -ge 6 ]
+check "the kernel has handled them" [ $(($(taken) - before)) -ge 6 ]
 refuse "none is of unknown origin" of_unknown_origin
 check "ordinary code runs" ordinary

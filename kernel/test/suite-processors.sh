@@ -11,11 +11,11 @@ ends "ordinary code is measured" 5 '"samples":[1-9]' 'add rax, rax'
 if grep -qw rdtscp /proc/cpuinfo; then
 	check "page tables have five levels" grep -qw la57 /proc/cpuinfo
 	measure --clock rdtscp-lfence 'add rax, rax'
-	result $((exit != 5)) "a clock with RDTSCP is there"
+	result $((exit != 5)) "a clock with RDTSCP works"
 else
 	check "page tables have four levels" sh -c '! grep -qw la57 /proc/cpuinfo'
 	measure --clock rdtscp-lfence 'add rax, rax'
-	result $((exit != 3)) "a clock with RDTSCP is not there"
+	result $((exit != 3)) "a clock with RDTSCP is unavailable"
 fi
 fault "a page fault" 14 2 0xfffffffffffffff8 '"push rax .*"' 'xor esp, esp; push rax'
 ends "an endless loop" 4 '"code":"hang"' 'x: jmp x'

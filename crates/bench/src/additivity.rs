@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mean_is_of_what_was_given() {
+    fn a_mean_covers_the_given_numbers() {
         assert_eq!(mean_of_given(&[Some(1.0), None, Some(3.0)]), Some(2.0));
         assert_eq!(mean_of_given(&[None]), None);
     }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_ends_when_dropped() {
+    fn the_loop_ends_when_dropped() {
         // SAFETY: takes no pointers.
         let here = unsafe { libc::sched_getcpu() } as usize;
         let busy = BusyLoop::start(here).unwrap();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_read() {
+    fn table_cells_are_parsed() {
         let rows = parse_cost_table("# c\nchain | mov rax, [rax] | mov rax, r14 | 5 | | 4 | 4 | 4 | | U\n").unwrap();
         assert_eq!((rows[0].kind, rows[0].init.as_str()), (KnownCostKind::Chain, "mov rax, r14"));
         assert_eq!(rows[0].cost("Raptor Cove"), Some(5.0));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ruler_s_own_instructions_are_told_apart() {
+    fn instructions_of_the_ruler_are_recognized() {
         let row = |code: &str| parse_cost_table(&format!("mix | {code} | | 1 | | | | | | U")).unwrap().remove(0);
         assert!(!row("crc32 rax, rbx; add rax, rbx").is_unlike_ruler());
         assert!(row("addps xmm0, xmm1; paddd xmm0, xmm1").is_unlike_ruler());

@@ -38,8 +38,8 @@ const SAME_CYCLES: f64 = 1.0;
 /// Runs the section.
 pub fn check_evaluation(lab: &mut Lab) -> SectionResult {
     let mut seen: BTreeMap<&'static str, MethodTally> = BTreeMap::new();
-    let mut said: [BTreeMap<&'static str, Vec<String>>; 2] = Default::default();
-    for (load, said) in LoadCondition::BOTH.into_iter().zip(&mut said) {
+    let mut conclusions: [BTreeMap<&'static str, Vec<String>>; 2] = Default::default();
+    for (load, conclusions) in LoadCondition::BOTH.into_iter().zip(&mut conclusions) {
         let load_guard = lab.start_load(load)?;
         let mut longest: f64 = 0.0;
         for _ in 0..RUNS {
@@ -53,7 +53,7 @@ pub fn check_evaluation(lab: &mut Lab) -> SectionResult {
             )?;
             longest = longest.max(started.elapsed().as_secs_f64());
             for (what, text) in list_conclusions(&found) {
-                said.entry(what).or_default().push(text);
+                conclusions.entry(what).or_default().push(text);
             }
             for method in found.methods.iter().filter_map(|evaluated| evaluated.method.as_ref()) {
                 seen.entry(method.tested.clock.name).or_default().add(method);
@@ -63,12 +63,16 @@ pub fn check_evaluation(lab: &mut Lab) -> SectionResult {
         let text = format!("a quick evaluation of everything takes at most 15 s, {}", load.name());
         lab.record_demand(&text, Some(longest <= QUICK_SECONDS), format!("longest of {RUNS}: {longest:.1} s"));
     }
-    for (load, said) in LoadCondition::BOTH.into_iter().zip(&said) {
-        for (what, texts) in said {
+    for (load, conclusions) in LoadCondition::BOTH.into_iter().zip(&conclusions) {
+        for (what, texts) in conclusions {
             demand_agreement(lab, &format!("{what} are the same in ten evaluations, {}", load.name()), texts);
         }
     }
-    if said[0].values().zip(said[1].values()).all(|(idle, loaded)| most_frequent(idle).0 == most_frequent(loaded).0) {
+    if conclusions[0]
+        .values()
+        .zip(conclusions[1].values())
+        .all(|(idle, loaded)| most_frequent(idle).0 == most_frequent(loaded).0)
+    {
         println!("idle and loaded agree");
     }
     check_false_promise(lab)?;

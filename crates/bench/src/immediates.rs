@@ -175,12 +175,12 @@ pub fn check_immediates(lab: &mut Lab) -> SectionResult {
         for (at, constant) in listed.constants.iter().enumerate() {
             let chain = chains.as_ref().map_or([[f64::NAN, 0.0]; 2], |chains| [chains[0], chains[at]]);
             let measured = [costs_differ(rates[0], rates[at], CYCLES), costs_differ(chain[0], chain[1], CHAIN_CYCLES)];
-            let told = read_row_effect(row, listed, *constant);
+            let in_table = read_row_effect(row, listed, *constant);
             let word = match () {
                 _ if at == 0 => "the headline's",
-                _ if measured == told && measured.contains(&true) => "found",
-                _ if measured == told => "alike",
-                _ if (0..2).any(|what| told[what] && !measured[what]) => "NOT IN REFERENCE",
+                _ if measured == in_table && measured.contains(&true) => "found",
+                _ if measured == in_table => "alike",
+                _ if (0..2).any(|what| in_table[what] && !measured[what]) => "NOT IN REFERENCE",
                 _ => "MISSED",
             };
             if at > 0 {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_long_enough_and_begins_with_what_rows_have() {
+    fn the_list_is_long_enough_and_its_constants_are_in_tables() {
         let list = parse_list();
         assert!(list.len() >= MIN_FORMS, "{}", list.len());
         for listed in &list {

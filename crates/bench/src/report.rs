@@ -46,7 +46,7 @@ fn format_demand(demand: &Demand) -> String {
 fn machine_facts(machine: &Machine, cpu: usize) -> Vec<(&'static str, String)> {
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_string());
     let hypervisor = machine.hypervisor.as_ref();
-    let told = machine.tsc.sources.iter().find_map(|source| {
+    let tsc_rate = machine.tsc.sources.iter().find_map(|source| {
         let rate = source.rate.known()?;
         Some(format!("{:.3} MHz by {}", rate.to_megahertz(), source.name))
     });
@@ -57,7 +57,7 @@ fn machine_facts(machine: &Machine, cpu: usize) -> Vec<(&'static str, String)> {
         ("microcode", known(machine.cpu.microcode.known().map(|revision| format!("{revision:#x}")))),
         ("CPU", cpu.to_string()),
         ("hypervisor", hypervisor.map_or("none reported by CPUID".to_string(), |found| found.name.clone())),
-        ("TSC", format!("invariant: {}, rate: {}", machine.tsc.invariant, known(told))),
+        ("TSC", format!("invariant: {}, rate: {}", machine.tsc.invariant, known(tsc_rate))),
         ("kernel", machine.kernel.clone()),
         ("load", known(read_load())),
     ]
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missed_demand_is_named_last_and_ends_with_1() {
+    fn a_missed_requirement_is_named_last_and_exits_with_1() {
         let met = [demand(Some(true)), demand(None)];
         assert_eq!(format_missed(&met), ("0 of 1 requirements are missed\n".to_string(), 0));
         assert_eq!(format_missed(&[]).1, 0);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demand_is_one_line() {
+    fn a_requirement_is_one_line() {
         assert_eq!(format_demand(&demand(Some(true))), "PASS    costs: 40 of 40");
         assert_eq!(format_demand(&demand(Some(false))), "MISS    costs: 40 of 40");
         assert_eq!(format_demand(&demand(None)), "UNKNOWN costs: 40 of 40");

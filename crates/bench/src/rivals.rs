@@ -121,7 +121,8 @@ pub fn compare_rivals(lab: &mut Lab) -> SectionResult {
         return Err("the core clock could not be measured".into());
     };
     println!(
-        "truth {truth} core cycles: {CHAIN_LINKS} × the published latency of {CHAIN_LINK}, {latency}; core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
+        "truth {truth} core cycles: {CHAIN_LINKS} × the published latency of {CHAIN_LINK}, {latency}; \
+         core clock by our ruler once at the start: {megahertz:.0} MHz\n\n{:<40} {:<11} {:<7} \
          {:>9} {:>9} {:>8} {:>9} {:>19}",
         "way", "", "", "mean", "bias", "bias %", "std dev", "range"
     );

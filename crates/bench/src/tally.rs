@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_no_hit() {
+    fn a_missing_number_is_not_a_hit() {
         let readings = SnippetReadings(vec![Some(3.019), None, Some(2.979), Some(3.0)]);
         assert_eq!((readings.count_hits(3.0), readings.count_refused()), (2, 1));
         assert_eq!(readings.range(), Some([2.979, 3.019]));

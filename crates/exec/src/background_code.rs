@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_something_else_interrupts_counts_as_a_usual_one() {
+    fn an_interrupted_call_counts_with_the_usual_duration() {
         let calls = [10, 11, 10, 5000, 10].map(|took| Sample { start: 7, end: 7 + took });
         assert_eq!((median_duration(&calls), median_duration(&[])), (10, 0));
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_run_is_an_error_at_once() {
+    fn code_that_cannot_run_is_an_error_at_once() {
         let Some(cpu) = cpu() else { return };
         let start = |text, cpu| BackgroundCode::start(&Snippet::parse(text).unwrap(), cpu).unwrap_err().to_string();
         assert!(start("ud2", cpu).contains("SIGILL"));

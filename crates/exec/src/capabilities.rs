@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_has_ring_0_has_not() {
+    fn methods_of_processes_do_not_work_in_ring_0() {
         let machine = Machine::detect();
         let ring_0 = kernel::kernel_capabilities(&machine);
         for (name, word) in [("clock-gettime", "library"), ("rdpmc", "counter")] {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_waits_until_the_first_lets_go() {
+    fn the_second_run_waits_until_the_first_releases_the_lock() {
         let folder = Folder::new("turns");
         let (first, second, mut late) = (folder.lock(), folder.lock(), folder.lock());
         assert_eq!(first.try_acquire(Duration::ZERO), LockState::Taken);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_lock_delays_another_run_once() {
+    fn a_held_lock_delays_another_run_only_once() {
         let folder = Folder::new("held");
         let (holder, mut run) = (folder.lock(), folder.lock());
         assert_eq!(holder.try_acquire(Duration::ZERO), LockState::Taken);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused() {
+    fn only_regular_files_are_accepted() {
         let folder = Folder::new("kinds");
         let name = folder.0.join("cyclescope-cpu-3.queue");
         std::os::unix::fs::symlink("/etc/hostname", &name).expect("a link");
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_where_others_may_remove_files_is_passed_over() {
+    fn a_directory_where_others_may_remove_files_is_skipped() {
         let folder = Folder::new("safe");
         for (mode, good) in [(0o755, true), (0o700, true), (0o777, false), (0o775, false), (0o1777, true)] {
             folder.set_mode(mode);

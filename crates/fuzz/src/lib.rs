@@ -134,7 +134,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn inputs_are_the_same_again_and_mostly_others() {
+    fn inputs_are_reproducible_and_mostly_mutated() {
         let seed = br#"{"a": [1, 2.5, "x"], "b": {"c": null}}"#.to_vec();
         for shape in [InputShape::Bytes, InputShape::Json, InputShape::JsonLines, InputShape::WholeJson] {
             let all: Vec<Vec<u8>> =

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_lie_apart_and_where_they_are_wanted() {
+    fn areas_do_not_overlap_and_fixed_ones_keep_their_address() {
         let mut memory = ProgramMemory::default();
         memory.areas[2].address = AreaAddress::Fixed(0x1000_0000);
         memory.areas[3].pages = PageSize::Huge;

@@ -204,7 +204,7 @@ fn by_layout(samples: &[Sample], layouts: usize) -> Vec<f64> {
 }
 
 #[test]
-fn layouts_spread_and_each_keeps_its_effect() {
+fn costs_differ_between_layouts_and_each_layout_keeps_its_cost() {
     let scenario = with(|s| s.layout = SimulatedLayoutEffects { relative: 0.02, absolute: 0.08, mode: None });
     let costs = by_layout(&run(&scenario, 8, 200, 60), 60);
     let expected = (0.02f64 * 3.07).hypot(0.08);
@@ -321,7 +321,7 @@ fn a_busy_sibling_slows_each_kind_of_work_by_its_own_share() {
 }
 
 #[test]
-fn a_buffer_swallows_the_first_copies() {
+fn a_buffer_takes_the_first_copies_at_a_lower_cost() {
     let scenario = Scenario::find_preset("buffers").expect("a preset");
     let cycles = |copies| scenario.call_cycles(&program(SNIPPET, copies, false), 1);
     assert!((cycles(40) - cycles(20) - 20.0 * 1.87).abs() < 1e-9);

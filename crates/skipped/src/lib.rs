@@ -55,11 +55,11 @@ mod tests {
     fn a_line_names_the_test_or_the_place_that_calls() {
         let from = Location::caller();
         let place = format!("{}:{}", from.file(), from.line());
-        let said = format_line("skipped", Some("cli-0123456789abcdef"), Some("run::nop"), from, "no\n  RDTSCP");
-        assert_eq!(said, "\n[skipped] cli::run::nop: no RDTSCP\n");
+        let line = format_line("skipped", Some("cli-0123456789abcdef"), Some("run::nop"), from, "no\n  RDTSCP");
+        assert_eq!(line, "\n[skipped] cli::run::nop: no RDTSCP\n");
         for thread in [Some("main"), None] {
-            let said = format_line("left out", Some("cli-0123456789abcdef"), thread, from, "no RDTSCP");
-            assert_eq!(said, format!("\n[left out] cli::{place}: no RDTSCP\n"));
+            let line = format_line("left out", Some("cli-0123456789abcdef"), thread, from, "no RDTSCP");
+            assert_eq!(line, format!("\n[left out] cli::{place}: no RDTSCP\n"));
         }
     }
 }

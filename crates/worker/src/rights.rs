@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_namespace_refuses_is_tolerated() {
+    fn refusals_of_user_namespaces_are_tolerated() {
         assert_eq!(tolerate_refusal(Err((1, EPERM))), Ok(()));
         assert_eq!(tolerate_refusal(Err((1, EINVAL))), Ok(()));
         assert_eq!(tolerate_refusal(Err((1, 11))), Err((1, 11)));

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_module_does_not_have_is_unavailable() {
+    fn features_that_the_module_lacks_are_unavailable() {
         assert_eq!(check_features(&ProgramMemory::default(), &info()), Ok(()));
         let changed = |change: &dyn Fn(&mut MemoryArea)| {
             let mut memory = ProgramMemory::default();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_filled_when_they_have_to_be() {
+    fn pages_are_filled_when_needed() {
         let (all, written) = (abi::FILL_ALL, abi::FILL_WRITTEN);
         let mut areas = placed(&ProgramMemory::standard(FloatElement::F32, true));
         assert_eq!(flags(&areas), [all; 5]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn rings_come_from_here_and_kept_areas_are_filled_once() {
+    fn rings_are_sent_as_bytes_and_kept_areas_are_filled_once() {
         let ring = PointerRing { stride: 64, order: RingOrder::Sequential, seed: 0 };
         let mut memory = ProgramMemory::default();
         memory.areas[2] = MemoryArea { lifetime: StoreLifetime::Kept, ..MemoryArea::from_ring(4096, ring, 6) };

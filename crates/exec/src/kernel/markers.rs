@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_module_says_of_a_code_is_understood() {
+    fn the_module_s_description_of_a_code_is_parsed() {
         let code = decode_function(&answer()).unwrap();
         assert_eq!(
             (code.name.as_str(), code.design, code.placement, code.len),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_can_not_say_is_an_error() {
+    fn an_invalid_description_is_an_error() {
         for strange in [
             MarkerCode { guard: 4, ..answer() },
             MarkerCode { around: 2, ..answer() },

@@ -317,7 +317,7 @@ impl KernelExecutor {
             let code = &batch.programs[*program].code()[at - *code_at as usize..];
             code.starts_with(&[INT_N, outcome.vector as u8])
         });
-        let told = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
+        let has_address = by_number.is_none() && outcome.vector == exception::PAGE_FAULT;
         let place = by_number.or_else(|| found(exception::find_ip_position(outcome.vector)));
         let start = place.map_or(outcome.ip, |(_, _, start)| arena + start as u64);
         let offset = place.map(|(_, code_at, at)| at - code_at as usize);
@@ -325,7 +325,7 @@ impl KernelExecutor {
         FaultReport {
             signal: "",
             code: outcome.vector as i32,
-            address: if told { outcome.cr2 } else { start },
+            address: if has_address { outcome.cr2 } else { start },
             rip: outcome.ip,
             system_call: None,
             program,

@@ -42,7 +42,7 @@ fn nothing() -> KernelModule {
 }
 
 /// The reason and the remedy for a device that fails with this error number.
-fn said(errno: i32, facts: &KernelModule) -> [String; 2] {
+fn open_failure(errno: i32, facts: &KernelModule) -> [String; 2] {
     let error = explain_open_failure(&io::Error::from_raw_os_error(errno), facts);
     assert_eq!(error.what, "executor kernel");
     assert!(!error.remedy.is_empty());
@@ -67,8 +67,8 @@ fn a_device_that_does_not_open_gives_a_reason() {
         (libc::EBUSY, &loaded, "too many runs", "wait"),
         (libc::EIO, &loaded, "can't be opened", "docs/kernel-safety.md"),
     ] {
-        let [said_why, said_remedy] = said(errno, facts);
-        assert!(said_why.contains(why) && said_remedy.contains(remedy), "{errno}: {said_why} / {said_remedy}");
+        let [actual_why, actual_remedy] = open_failure(errno, facts);
+        assert!(actual_why.contains(why) && actual_remedy.contains(remedy), "{errno}: {actual_why} / {actual_remedy}");
     }
 }
 

@@ -177,8 +177,8 @@ fn data_limit(areas: &UserAreas, heap: u64) -> u64 {
 fn files_limit() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes only to the structure. rustix panics if the call is refused.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-    let limit = if known { usize::try_from(limit.rlim_cur).unwrap_or(MAX_FILES) } else { MAX_FILES };
+    let has_limit = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
+    let limit = if has_limit { usize::try_from(limit.rlim_cur).unwrap_or(MAX_FILES) } else { MAX_FILES };
     limit.min(MAX_FILES)
 }
 

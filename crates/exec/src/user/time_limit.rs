@@ -40,8 +40,8 @@ impl WorkerTimeLimit {
     pub(super) fn new(pid: i32, limit: Duration) -> WorkerTimeLimit {
         let mut clock = 0;
         // SAFETY: the clock's number lives through the call.
-        let known = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
-        let clock = known.then_some(clock).filter(|clock| read_clock(*clock).is_some());
+        let has_clock = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
+        let clock = has_clock.then_some(clock).filter(|clock| read_clock(*clock).is_some());
         let start = clock.and_then(read_clock).unwrap_or_default();
         let seen = (Duration::ZERO, Instant::now());
         WorkerTimeLimit { pid, limit, clock, start, seen, until: lock::end_of_deadline(check_interval(limit)) }
@@ -103,16 +103,16 @@ mod tests {
         let mut sleeping = std::process::Command::new("sleep").arg("60").spawn().expect("it is installed");
         let mut long = WorkerTimeLimit::new(sleeping.id() as i32, Duration::from_secs(100_000));
         let begun = Instant::now();
-        let told = loop {
+        let verdict = loop {
             std::thread::sleep(long.next_check().saturating_duration_since(Instant::now()));
             match long.check_overtime() {
                 // Its start used some time.
                 OvertimeVerdict::Busy => assert!(begun.elapsed() < 20 * STOPPED_AFTER, "still waiting"),
-                told => break told,
+                verdict => break verdict,
             }
         };
         sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
-        assert!(matches!(told, OvertimeVerdict::Stopped));
+        assert!(matches!(verdict, OvertimeVerdict::Stopped));
     }
 
     #[test]
@@ -129,25 +129,26 @@ mod tests {
         assert!(matches!(waiting.check_overtime(), OvertimeVerdict::Busy));
         waiting.pid = sleeping.id() as i32;
         // Its start uses some time.
-        let told = loop {
+        let verdict = loop {
             match waiting.check_overtime() {
                 OvertimeVerdict::Busy => std::thread::sleep(MIN_CHECK_INTERVAL),
-                told => break told,
+                verdict => break verdict,
             }
         };
         sleeping.kill().and_then(|()| sleeping.wait()).expect("it is a child");
-        assert!(matches!(told, OvertimeVerdict::Stopped));
+        assert!(matches!(verdict, OvertimeVerdict::Stopped));
     }
 
     #[test]
-    fn without_processor_time_to_look_at_the_limit_is_one_of_time() {
-        let of = |limit| WorkerTimeLimit { clock: None, ..WorkerTimeLimit::new(std::process::id() as i32, limit) };
-        assert!(matches!(of(Duration::from_secs(1000)).check_overtime(), OvertimeVerdict::Busy));
-        assert!(matches!(of(Duration::ZERO).check_overtime(), OvertimeVerdict::Hung));
+    fn without_a_processor_clock_the_limit_is_elapsed_time() {
+        let without_clock =
+            |limit| WorkerTimeLimit { clock: None, ..WorkerTimeLimit::new(std::process::id() as i32, limit) };
+        assert!(matches!(without_clock(Duration::from_secs(1000)).check_overtime(), OvertimeVerdict::Busy));
+        assert!(matches!(without_clock(Duration::ZERO).check_overtime(), OvertimeVerdict::Hung));
     }
 
     #[test]
-    fn the_limit_is_one_of_processor_time() {
+    fn the_limit_is_in_processor_time() {
         let own = std::process::id() as i32;
         let mut long = WorkerTimeLimit::new(own, Duration::from_secs(1000));
         assert!(matches!(long.check_overtime(), OvertimeVerdict::Busy), "little of it was used");

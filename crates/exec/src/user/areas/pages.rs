@@ -111,7 +111,7 @@ AnonHugePages:         0 kB
     }
 
     #[test]
-    fn what_is_at_an_address_has_a_name() {
+    fn mappings_at_an_address_are_named() {
         let code = find_occupant as *const () as u64;
         assert!(find_occupant(code, 1).contains("cyclescope"), "{}", find_occupant(code, 1));
         assert!(read_max_mappings() > 0);

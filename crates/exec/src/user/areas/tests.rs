@@ -203,7 +203,7 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
         MemoryArea { frames: PhysicalFrames::Repeated(1), ..zeros },
     ];
     let count = "inc qword ptr [rsi]";
-    let is = |number: u64| format!("cmp qword ptr [rsi], {number}");
+    let word_is = |number: u64| format!("cmp qword ptr [rsi], {number}");
     for kind in kinds {
         let fresh = pointed(kind, RSI);
         let kept = MemoryArea { lifetime: StoreLifetime::Kept, ..fresh.clone() };
@@ -212,15 +212,15 @@ fn kept_areas_keep_what_programs_store_and_fresh_ones_do_not() {
             |text: &str, area: &MemoryArea, layouts| run(&mut user, text, std::slice::from_ref(area), layouts);
         run(count, &kept, 3).expect("it counts");
         run(count, &kept, 2).expect("it counts on");
-        run(&format!("{}{OR_DIE}", is(5)), &kept, 2).expect("five layouts have counted");
+        run(&format!("{}{OR_DIE}", word_is(5)), &kept, 2).expect("five layouts have counted");
         // Another memory of the same shape, and back.
         run(count, &fresh, 1).expect("it counts");
-        run(&format!("{}{OR_DIE}", is(0)), &fresh, 2).expect("each layout begins anew");
-        run(&format!("{}{OR_DIE}", is(0)), &kept, 1).expect("kept areas begin anew after another memory");
+        run(&format!("{}{OR_DIE}", word_is(0)), &fresh, 2).expect("each layout begins anew");
+        run(&format!("{}{OR_DIE}", word_is(0)), &kept, 1).expect("kept areas begin anew after another memory");
         run(count, &kept, 4).expect("it counts");
         let fault = run("ud2", &kept, 1);
         assert!(matches!(fault, Err(RunError::Fault { .. })), "{fault:?}");
-        run(&format!("{}{OR_DIE}", is(0)), &kept, 1).expect("kept areas begin anew after a fault");
+        run(&format!("{}{OR_DIE}", word_is(0)), &kept, 1).expect("kept areas begin anew after a fault");
     }
 }
 

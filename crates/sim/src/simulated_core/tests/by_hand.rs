@@ -99,7 +99,7 @@ fn fences_wait_for_everything() {
 }
 
 #[test]
-fn stores_forward() {
+fn stores_are_forwarded() {
     let mut model = model();
     let total = f64::from(model.store_latency + model.forward_latency);
     is(cost(&model, "mov [r14], rax; mov rax, [r14]"), total);

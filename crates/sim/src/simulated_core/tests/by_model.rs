@@ -158,7 +158,7 @@ fn false_dependencies_are_waited_for() {
 }
 
 #[test]
-fn figures_are_those_of_the_seed() {
+fn figures_follow_from_the_seed() {
     let instruction = one("vpermw zmm0{k1}, zmm1, zmm2");
     let [a, b] = [3, 4].map(CoreModel::from_seed);
     assert_eq!(a, CoreModel::from_seed(3));
@@ -208,7 +208,7 @@ fn nothing_is_faster_than_its_ports() {
 }
 
 #[test]
-fn the_x87_stack_turns() {
+fn the_x87_stack_rotates() {
     let model = model();
     let latency = |text: &str, from, to| f64::from(model.latency(&one(text), from, to).expect(text));
     let add = latency("fadd st(0), st(1)", "op1", "op1");

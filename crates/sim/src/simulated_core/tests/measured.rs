@@ -81,13 +81,13 @@ fn extrapolated_durations_match_full_runs() {
             ProgramRecipe { snippet: &snippet, copies: 1, looped: true, ..ProgramRecipe::empty(&clock::ALL_CLOCKS[0]) };
         let program = recipe.build();
         let mut core = SimulatedCore::new(CoreModel::from_seed(seed), 1);
-        let told = core.body_cycles(&program, 1000);
+        let extrapolated = core.body_cycles(&program, 1000);
         let body = DecodedBody::decode_program(&program, &mut core.forms);
         core.pipeline.start_body(&body, &core.forms);
         let run = (0..1000).map(|_| core.pipeline.run_iteration(&body, &core.forms)).last().expect("a thousand");
         let run = f64::from(run);
-        let off = (told / run - 1.0).abs();
-        assert!(off < 1e-2, "{seed}: {told} for {run}");
+        let off = (extrapolated / run - 1.0).abs();
+        assert!(off < 1e-2, "{seed}: {extrapolated} for {run}");
         exact += usize::from(off < 1e-4);
         near += usize::from(off < 2e-3);
     }

@@ -90,7 +90,8 @@ fn a_refusal_names_the_instruction_and_its_place() {
     assert_eq!((refusal.part, refusal.offset, refusal.hidden), (JudgedPart::Snippet, 2, false));
     assert_eq!(
         refusal.to_string(),
-        "`mov cr3, rax` at byte 2 of the snippet is refused in ring 0: it changes the page tables, and with them the way back"
+        "`mov cr3, rax` at byte 2 of the snippet is refused in ring 0: \
+         it changes the page tables, and with them the way back"
     );
     assert_eq!(refusal.clone().into_error().remedy(), refusal.remedy());
     let record = cyclescope_measure::result::record::ErrorRecord::from(&refusal.into_error());
