@@ -17,12 +17,10 @@ use cyclescope_measure::schedule::{self, BatchPace, PlannedLayout, Schedule};
 use cyclescope_measure::study::StopReason;
 use std::time::Duration;
 
-/// A method is quick, and gets all samples, if a typical pair takes at most this number of TSC
-/// ticks
+/// Most TSC ticks in a typical pair of a quick method. Quick methods get all samples.
 const FULL_TICKS: f64 = 200.0;
-
-/// and a sample, overhead included, at most this many seconds. One of the paper's methods has short
-/// pairs between two CPUIDs. In a virtual machine these take 15 µs.
+/// Most seconds per sample of a quick method, overhead included. One of the paper's methods has
+/// short pairs between two CPUIDs. In a virtual machine these take 15 µs.
 const FULL_SECONDS: f64 = 2e-6;
 
 /// The time that a sample takes.
