@@ -269,8 +269,8 @@ mod tests {
     use crate::machine::tsc::TscParameters;
     use crate::unit::Hertz;
 
-    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `off_by_one` % of them off
-    /// by one and 1 in 500 interrupted.
+    /// Deltas of a clock with this step: true intervals of 40 to 360 ticks, `off_by_one` % of them
+    /// off by one and 1 in 500 interrupted.
     fn simulate_deltas(step: f64, off_by_one: u64) -> Vec<u64> {
         let mut random = 1u64;
         (0..100_000)

@@ -93,14 +93,18 @@ fn header_lines(clock: &Clock, language: &SourceLanguage) -> Vec<String> {
         String::new(),
         format!("A reading is an unsigned 64-bit number and counts {}.", clock.counts.text()),
     ];
-    lines.extend(match clock.counts {
-        Unit::TscTicks => {
-            ["They pass at a fixed rate and are not core cycles; many CPUs advance a reading by 20 to 40 of them at a time."]
-                .as_slice()
+    lines.extend(
+        match clock.counts {
+            Unit::TscTicks => [
+                "They pass at a fixed rate and are not core cycles; many CPUs advance a reading by 20 to 40 at a time.",
+            ]
+            .as_slice(),
+            Unit::CoreCycles => &["Both readings must come from one CPU: keep the thread on it."],
+            _ => &[],
         }
-        Unit::CoreCycles => &["Both readings must come from one CPU: keep the thread on it."],
-        _ => &[],
-    }.iter().map(|line| line.to_string()));
+        .iter()
+        .map(|line| line.to_string()),
+    );
     lines.push(String::new());
     lines.extend(promised(true).map(|(_, text, _)| format!("promised:     {text}")));
     lines.extend(promised(false).map(|(_, text, _)| format!("not promised: {text}")));

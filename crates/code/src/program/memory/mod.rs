@@ -29,13 +29,13 @@ pub const PAGE_BYTES: u64 = 4096;
 pub const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 /// Distance that keeps the areas' registers apart modulo 4096: odd multiples of 320, each in a
-/// different line. A store and a load at addresses congruent modulo 1024 cost 20 to 50 cycles (Zen
-/// 4).
+/// different line. On Zen 4, a store and a load at addresses congruent modulo 1024 cost 20 to 50
+/// cycles.
 const POINTER_STAGGER: u64 = 320;
 /// Smallest distance in bytes of a pointer from the ends of its area. Code accesses memory up to
 /// this far from the pointer.
 const POINTER_MARGIN: u64 = 60 << 10;
-/// Smallest distance of a pointer from the ends, as a share of the area: one part in this many.
+/// Smallest distance of a pointer from the ends, as a share of the area: 1 / `MARGIN_SHARE`.
 const MARGIN_SHARE: u64 = 16;
 /// Distance in bytes of a top pointer from the end of its area, without the stagger. A layout moves
 /// the pointer by at most 64 KiB, so the margin is kept.
