@@ -12,9 +12,9 @@ const VERDICT_HEADING: &str = "Verdict";
 #[command(
     override_usage = "cyclescope ab [OPTIONS] OLD NEW\n       cyclescope ab [OPTIONS] --out FILE PROGRAM\n       \
     cyclescope ab [OPTIONS] --against FILE NEW",
-    after_help = "Quote each program with its arguments as one word, such as 'sort -n numbers.txt'. It runs without a shell; \
-    name one if you need it: \"sh -c '...'\". The comparison uses CPU time. A program that writes benchmark samples to the \
-    file in CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."
+    after_help = "Quote each program with its arguments as one word, such as 'sort -n numbers.txt'. It runs without a \
+    shell; name one if you need it: \"sh -c '...'\". The comparison uses CPU time. A program that writes benchmark \
+    samples to the file in CYCLESCOPE_AB, as the crate cyclescope-clock does, is compared benchmark by benchmark."
 )]
 pub struct AbArgs {
     /// The programs to compare: OLD and NEW; only NEW with --against; only one program to record

@@ -7,8 +7,9 @@ use cyclescope::clock::source::{LANGUAGES, SourceLanguage, find_language};
 /// Options of `clock`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The source code has the method's start and end, their ordering guarantees, the registers they change, and \
-    an example that subtracts the cost of an empty pair: cyclescope clock lfence-rdtsc-lfence --emit c > timer.h"
+    after_help = "The source code has the method's start and end, their ordering guarantees, the registers they \
+    change, and an example that subtracts the cost of an empty pair: cyclescope clock lfence-rdtsc-lfence --emit c > \
+    timer.h"
 )]
 pub struct ClockArgs {
     /// Timing method to print [default: list all]

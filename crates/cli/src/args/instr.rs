@@ -11,12 +11,12 @@ const RESULTS_HEADING: &str = "Where results go";
 /// Options of `instr`.
 #[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(
-    after_help = "A form is an instruction with one kind of operand in each place. A filter is a glob over four names of \
-    a form: `add`, `add r64, r64`, `Add_r64_rm64` (iced's Code) and `Add_r64_rm64 r64, r64`; case is ignored. A --from \
-    list is a CSV file whose first line names its columns: instruction, and optionally operands (`*` for all), size (bits \
-    of the largest register), isa (as for --isa), immediate (numbers, one row each), measure (latency, throughput or both) \
-    and init (assembly that runs once before). The column sequence replaces instruction and holds assembly that is \
-    measured as one. --resume FILE alone resumes an interrupted survey."
+    after_help = "A form is an instruction with one kind of operand in each place. A filter is a glob over four names \
+    of a form: `add`, `add r64, r64`, `Add_r64_rm64` (iced's Code) and `Add_r64_rm64 r64, r64`; case is ignored. A \
+    --from list is a CSV file whose first line names its columns: instruction, and optionally operands (`*` for all), \
+    size (bits of the largest register), isa (as for --isa), immediate (numbers, one row each), measure (latency, \
+    throughput or both) and init (assembly that runs once before). The column sequence replaces instruction and holds \
+    assembly that is measured as one. --resume FILE alone resumes an interrupted survey."
 )]
 pub struct InstrArgs {
     /// Measure forms that match any of these globs, such as `vpadd*` or `add r64, *`

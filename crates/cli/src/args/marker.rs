@@ -12,9 +12,9 @@ const PRINT_HEADING: &str = "What to print";
 #[derive(Debug, Clone, Args, serde::Serialize)]
 #[command(
     after_help = "A marker is a tracing site in a loop. Its cost is the time of the loop with it minus the time \
-    without it; both are measured in turn at 16 offsets in a cache line. By default, all designs are measured in all their \
-    states, in an empty loop and around a memcpy of 4096 bytes. This takes less than a minute, with --quick ten seconds, \
-    with --all five minutes."
+    without it; both are measured in turn at 16 offsets in a cache line. By default, all designs are measured in all \
+    their states, in an empty loop and around a memcpy of 4096 bytes. This takes less than a minute, with --quick ten \
+    seconds, with --all five minutes."
 )]
 pub struct MarkerArgs {
     /// Measure designs that match any of these globs, such as `flag` or `static-key-*` [default:

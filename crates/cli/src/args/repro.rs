@@ -204,7 +204,8 @@ mod tests {
                 "run --c f.c --call f --setup s --serialize fence --arg 16 --arg 0.5f --buffer 65536 --seed 7",
             ),
             (
-                "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e --executor user",
+                "run --interval 2% --budget 2.0 --cold tlb,code --beside nop --force --quick nop --evidence e \
+                 --executor user",
                 "run --interval 2% --budget 2 --cold tlb,code --quick --force --beside nop --seed 7 -- nop",
             ),
             ("instr --explain X --quick --cpu 1", "instr --cpu 1 --quick --seed 7 --explain X"),

@@ -75,7 +75,8 @@ impl SweepValue<'_> {
         }
         let wrong = |why: &str| {
             let remedy = format!(
-                "write {{{variable}}}, or one of {{{variable}+1}}, {{{variable}-1}}, {{{variable}*8}} and {{{variable}/64}}"
+                "write {{{variable}}}, or one of {{{variable}+1}}, {{{variable}-1}}, {{{variable}*8}} and \
+                 {{{variable}/64}}"
             );
             Failure::usage(format!("{{{inner}}} {why} at {variable} = {}", self.value), Some(&remedy))
         };

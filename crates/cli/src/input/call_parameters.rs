@@ -237,13 +237,14 @@ impl CallParameters {
         let [buffer, stack] = memory.areas.as_slice() else { return None };
         if address < NULL_MOST {
             return Some(format!(
-                "null pointer access: malloc returns null once the function holds {} MiB; free what it allocates, and check \
-                 its pointers",
+                "null pointer access: malloc returns null once the function holds {} MiB; free what it allocates, and \
+                 check its pointers",
                 HEAP_BYTES >> 20
             ));
         }
         Some(format!(
-            "raise --buffer or --stack if the function needs more memory: its buffer has {} bytes and its stack {} bytes",
+            "raise --buffer or --stack if the function needs more memory: its buffer has {} bytes and its stack {} \
+             bytes",
             buffer.bytes,
             stack.bytes - MOST_ABOVE_TOP
         ))

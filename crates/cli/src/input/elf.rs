@@ -53,8 +53,8 @@ pub fn make_library(file: &Path, functions: &[&str], words: Option<&str>, output
 
 /// Reads the bytes of a file of machine code.
 pub fn read_machine_code(file: &Path) -> Result<Vec<u8>, Failure> {
-    let remedy = "name a readable executable, object file, archive or shared library; strip debug information from one that \
-                  is too long";
+    let remedy = "name a readable executable, object file, archive or shared library; strip debug information from one \
+                  that is too long";
     input::read_input(file, InputKind::Code).map_err(|bad| Failure::from_input(&bad, remedy))
 }
 

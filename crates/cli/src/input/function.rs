@@ -192,14 +192,15 @@ pub fn find_symbol(library: &Path, source: &Path, name: &str, hidden: Option<u64
     };
     match address {
         Some(0) => {
-            let remedy = "name another with --call, or in C++ declare the function extern \"C\"; a stripped file lacks the \
-                          names of functions that it doesn't export";
+            let remedy = "name another with --call, or in C++ declare the function extern \"C\"; a stripped file lacks \
+                          the names of functions that it doesn't export";
             Err(Failure::usage(format!("{} has no function `{name}`", source.display()), Some(remedy)))
         }
         Some(address) => Ok(address),
         None => {
             let why = take_linker_error();
-            let remedy = "add the library that defines it; for an object or archive of --elf, with --cflags, such as --cflags -lm";
+            let remedy = "add the library that defines it; for an object or archive of --elf, with --cflags, such as \
+                --cflags -lm";
             let remedy = why.contains("undefined symbol").then_some(remedy);
             Err(Failure::usage(format!("the library can't be loaded: {why}"), remedy)
                 .replace_in_text(&library.to_string_lossy(), &source.to_string_lossy()))

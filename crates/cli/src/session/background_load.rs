@@ -116,7 +116,8 @@ impl LoadRecord {
     }
 }
 
-/// Chooses a CPU for each of `number` snippets: the named ones first, then the nearest to the measured one.
+/// Chooses a CPU for each of `number` snippets: first the named ones, then those nearest to the
+/// measured CPU.
 fn choose_cpus(number: usize, named: &[u32], machine: &Machine) -> Result<Vec<u32>, Failure> {
     let measured = machine.target_cpu();
     let mut cpus: Vec<u32> = Vec::new();

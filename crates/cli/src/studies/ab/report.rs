@@ -9,9 +9,9 @@ use cyclescope::study::ab::ChangeVerdict;
 const NAME_WIDTH: usize = 22;
 
 /// The limits of a comparison with recorded runs.
-const RECORDED_WARNING: &str = "The old runs were recorded earlier. Other things may have changed since then: the machine or \
-    CPU, its firmware and kernel, other tenants, files, the compiler's layout of the code. To isolate the program's \
-    change, run OLD and NEW in turn on one machine.";
+const RECORDED_WARNING: &str = "The old runs were recorded earlier. Other things may have changed since then: the \
+    machine or CPU, its firmware and kernel, other tenants, files, the compiler's layout of the code. To isolate the \
+    program's change, run OLD and NEW in turn on one machine.";
 
 /// Prints the result as text.
 pub fn print_text(rows: &[AbRow], session: &AbSessionRecord, old: &str, output: &mut Output) -> Result<(), Failure> {

@@ -32,7 +32,8 @@ pub fn print_parts(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), F
         page,
         "A step's cost is the pair minus the pair without the step. For the moves that keep the first reading and for \
          the second reading (+), it is the cost of one more of them. The rest is the cost outside all steps, minus \
-         overlaps. Steps outside the two readings are listed if they still take time. --json has all steps and the code.",
+         overlaps. Steps outside the two readings are listed if they still take time. --json has all steps and the \
+         code.",
     )
 }
 

@@ -67,8 +67,8 @@ fn describe_step_at_clocks(step: &StepAtClocks) -> String {
     let StepAtClocks { moved, ticks, on_lattice: [slow, fast], durations, steady } = step;
     let verdict = if *steady { "does not depend on the core clock" } else { "depends on the core clock" };
     format!(
-        "{verdict}, which changed by {:.1} %: multiples of {ticks} ticks are {:.1} % of {} durations at its slowest and \
-         {:.1} % of {} at its fastest",
+        "{verdict}, which changed by {:.1} %: multiples of {ticks} ticks are {:.1} % of {} durations at its slowest \
+         and {:.1} % of {} at its fastest",
         100.0 * moved,
         100.0 * slow,
         durations[0],

@@ -31,9 +31,9 @@ pub fn print_staircases(page: &mut TextPage, evaluation: &Evaluation) -> Result<
     rows.print(page)?;
     print_note(
         page,
-        "by: the smallest change of the minimum. every: the mean number of iterations or instructions until the minimum \
-         changes, which is the paper's resolution. A falling minimum counts as a change, so few readings of a length \
-         seem to resolve more; --resolution-samples 100000 takes the paper's number.",
+        "by: the smallest change of the minimum. every: the mean number of iterations or instructions until the \
+         minimum changes, which is the paper's resolution. A falling minimum counts as a change, so few readings of a \
+         length seem to resolve more; --resolution-samples 100000 takes the paper's number.",
     )?;
     print_published(page, evaluation)
 }
@@ -67,8 +67,8 @@ fn print_published(page: &mut TextPage, evaluation: &Evaluation) -> Result<(), F
     print_note(
         page,
         "var.: total variance; dev.: the largest deviation from the minimum; 0, 999: the smallest reading of these \
-         lengths. The paper's step is 4 ticks and one of its iterations takes 2, hence its \"two assembly instructions\"; \
-         here, a step lasts as many iterations as take its time.",
+         lengths. The paper's step is 4 ticks and one of its iterations takes 2, hence its \"two assembly \
+         instructions\"; here, a step lasts as many iterations as take its time.",
     )
 }
 

@@ -190,8 +190,8 @@ pub fn print_trimmed(page: &mut TextPage, methods: &[&SampledMethod<'static>]) -
     trimmed.print(page)?;
     print_note(
         page,
-        "overhead: cost of an empty pair over many layouts. spread: its standard deviation between ensembles. steps²: the \
-         variance of one reading. dropped: samples 4 steps or more above the minimum around them. ergodic: spread \
+        "overhead: cost of an empty pair over many layouts. spread: its standard deviation between ensembles. steps²: \
+         the variance of one reading. dropped: samples 4 steps or more above the minimum around them. ergodic: spread \
          below one step, similar variances, most samples kept. Depends: on how many samples must remain.",
     )?;
     for method in methods.iter().filter(|method| method.trimmed_ergodicity() != Some(ErgodicVerdict::Yes)) {
@@ -235,8 +235,8 @@ pub fn print_published(page: &mut TextPage, evaluation: &Evaluation) -> Result<(
     print_table(page, &rows)?;
     print_note(
         page,
-        "The paper's machine had interrupts, frequency scaling and hyper-threading off. Its TSC had a step of 4, so its \
-         variances of 2 and 3 also come from the step.",
+        "The paper's machine had interrupts, frequency scaling and hyper-threading off. Its TSC had a step of 4, so \
+         its variances of 2 and 3 also come from the step.",
     )
 }
 
@@ -340,8 +340,8 @@ pub fn print_contamination(
     print_note(
         page,
         "Error of a body's cost. leading: earlier code is unfinished. early: the body begins before the start is read. \
-         unfinished: the body is unfinished at the end. following: later code runs early. stores: the body's stores are \
-         not drained. Each side is tested with the other side fenced. Plain number: promised not to happen, and it \
+         unfinished: the body is unfinished at the end. following: later code runs early. stores: the body's stores \
+         are not drained. Each side is tested with the other side fenced. Plain number: promised not to happen, and it \
          doesn't. *: no promise, and it happens. (): no promise, but not visible here. !: promise broken next to two \
          kinds of code. ?: undecided.",
     )

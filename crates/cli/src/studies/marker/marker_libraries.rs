@@ -55,8 +55,8 @@ pub struct LoadedMarkers {
 }
 
 /// The required form of the user's file.
-const LOOP_FORM: &str = "define the loop's body as `static inline void around(void *memory)`; the marker is placed at its end, \
-                         or at one MARKER() in it";
+const LOOP_FORM: &str = "define the loop's body as `static inline void around(void *memory)`; the marker is placed at \
+                         its end, or at one MARKER() in it";
 /// Header that precedes the user's file in the syntax check.
 const SYNTAX_CHECK_HEADER: &str = "alone.h";
 

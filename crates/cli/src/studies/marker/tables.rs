@@ -212,15 +212,16 @@ fn print_legend(page: &mut TextPage, records: &[MarkerRecord]) -> Result<(), Fai
     if records.iter().any(|record| record.state == STORES_STATE) {
         print_note(
             page,
-            "The designs stores-* are not markers: they show whether stores in a marker's place change the loop's speed.",
+            "The designs stores-* are not markers: they show whether stores in a marker's place change the loop's \
+             speed.",
         )?;
     }
     if records.iter().any(|record| record.other_speed.is_some()) {
         print_note(
             page,
-            "other speed: the loop has several speeds; it runs at the first without the marker and at the second with it. \
-             The difference is not the marker's cost. A question mark means that it may be: the loop alone runs at the \
-             second speed at other placements.",
+            "other speed: the loop has several speeds; it runs at the first without the marker and at the second with \
+             it. The difference is not the marker's cost. A question mark means that it may be: the loop alone runs at \
+             the second speed at other placements.",
         )?;
     }
     Ok(())

@@ -146,8 +146,8 @@ fn describe_plan(study: &PointsStudy) -> String {
     let plan = run.measurement_plan();
     let percent = (1e6 * plan.confidence).round() / 1e4;
     format!(
-        "{percent} % intervals; clock {}, CPU {}, seed {}; each point measured twice, in two passes of random order, so \
-         that drift can't look like a slope",
+        "{percent} % intervals; clock {}, CPU {}, seed {}; each point measured twice, in two passes of random order, \
+         so that drift can't look like a slope",
         plan.clock.name,
         run.cpu(),
         plan.seed

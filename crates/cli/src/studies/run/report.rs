@@ -203,7 +203,8 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
         lines.push(match (&record.setup, record.cost.low == Some(0.0)) {
             (None, false) => format!("the cost of calling an empty function, {call}, is excluded"),
             (None, true) => format!(
-                "the cost of calling an empty function, {call}, is excluded; the function itself may cost nothing beyond it"
+                "the cost of calling an empty function, {call}, is excluded; the function itself may cost nothing \
+                 beyond it"
             ),
             (Some(setup), small) => {
                 let setup = escape_controls(setup);
@@ -214,8 +215,8 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
     }
     if is_result_early(record) {
         lines.push(
-            "the latency is below the throughput: the result does not depend on the argument, or is available long before \
-             the call ends; --serialize fence measures to the end of the call"
+            "the latency is below the throughput: the result does not depend on the argument, or is available long \
+             before the call ends; --serialize fence measures to the end of the call"
                 .to_string(),
         );
     }
@@ -230,8 +231,8 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
     if let Some(TrainingRecord { calls, untrained }) = &record.trained {
         let untrained = format_interval(untrained, "core cycles");
         lines.push(format!(
-            "measured after up to {calls} calls, because earlier calls cost more: branch predictors learn slowly, or the \
-             function keeps state; after some thousand calls, a call takes {untrained}"
+            "measured after up to {calls} calls, because earlier calls cost more: branch predictors learn slowly, or \
+             the function keeps state; after some thousand calls, a call takes {untrained}"
         ));
     }
     // Rounded, because 100 × 0.57 is 56.99999999999999.
