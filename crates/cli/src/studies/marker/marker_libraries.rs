@@ -240,7 +240,7 @@ fn explain_loop_failure(failure: Failure, request: &CompileRequest) -> Failure {
     if undefined && text.contains("marker_around") {
         return Failure::usage(format!("{} does not define the function `around`", file.display()), Some(LOOP_FORM));
     }
-    if text.contains("MARKER() may stand") {
+    if text.contains("MARKER() may only appear once") {
         return Failure::usage(format!("{} has more than one MARKER()", file.display()), Some(LOOP_FORM));
     }
     let placed = text.contains("marker_around");
