@@ -183,11 +183,11 @@ fn wrong_options_are_rejected_with_a_remedy() {
     std::fs::write(&blocked, "").expect("a file");
     let cases: [(&[&str], &str); 9] = [
         (&["imediate"], "did you mean immediate?"),
-        (&["zzzzzz*"], "there are flag, function-entry"),
+        (&["zzzzzz*"], "choose from flag, function-entry"),
         (&["--context", "empty,memcopy"], "did you mean memcpy?"),
         (&["--context", "x", "--all"], "cannot be used"),
         (&["flag", "--state", "guarded-emty"], "did you mean guarded-empty?"),
-        (&["flag", "--state", "sink"], "there is no state `sink`"),
+        (&["flag", "--state", "sink"], "unknown state `sink`"),
         (&["--list", "--plots", "x"], "cannot be used"),
         (&["usdt", "--plots", blocked.to_str().expect("text")], "writable"),
         (&["--clock", "rdtsc,rdtscp"], "only one --clock"),
