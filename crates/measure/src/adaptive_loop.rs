@@ -1,4 +1,5 @@
-//! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides when to stop.
+//! The loop that adapts the length of bodies, the warm-up and the number of layouts, and decides
+//! when to stop.
 
 use super::acquisition::{Acquisition, CostMeasurement};
 use super::contrast::Contrast;
@@ -19,55 +20,59 @@ use std::mem::replace;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Untimed rounds at first: two runs fill the caches and, on cores that need it, wake the wide vector units.
+/// Initial untimed rounds: two runs fill the caches and, on some cores, wake the wide vector units.
 const WARM_UP: u32 = 3;
-/// Untimed rounds at most. Predictors of store forwarding took some fifteen runs of each load to settle.
+/// Most untimed rounds. Store-forwarding predictors took some fifteen runs of each load to settle.
 const WARM_UP_MOST: u32 = 96;
-/// Instructions in the shortest body at least: more than any scheduler holds (97 entries on Golden Cove, 192 in
-/// all of Zen 4's). A body that fits the scheduler as a whole ends differently from a longer one: with 100, chains of
-/// `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too little over 300 copies, with 200 and more no chain
-/// was off by more than 0.4.
+/// Fewest instructions in the shortest body: more than any scheduler holds (97 entries on Golden
+/// Cove, 192 in total on Zen 4). A body that fits the scheduler ends differently from a longer one.
+/// With 100 instructions, chains of `popcnt`, `bswap` and `cmov` read 1.9, 0.6 and 1.8 cycles too
+/// little over 300 copies. With 200 or more, no chain was off by more than 0.4.
 const INSTRUCTIONS_LEAST: usize = 200;
-/// Bytes of the longest body at first, inside every op cache and half of a level 1 instruction cache.
+/// Initial bytes of the longest body: inside every op cache and half of a level 1 instruction
+/// cache.
 const BODY_BYTES: usize = 12 << 10;
-/// Bytes of the longest body after the unit was increased.
+/// Most bytes of the longest body after the unit grows.
 const BODY_BYTES_MOST: usize = 128 << 10;
-/// Core cycles of the shortest body of a function at first, and the calls in it at least: the first calls after other code
-/// differ (eight calls of a hash with a chain of 1 024 cycles took 1 047 each, further ones 911, since their last branch
-/// was predicted from then on: Zen 5).
+/// Initial core cycles of a function's shortest body, and the fewest calls in it. The first calls
+/// after other code differ. Eight calls of a hash with a chain of 1 024 cycles took 1 047 cycles
+/// each. Later calls took 911, since their last branch was predicted (Zen 5).
 const ITERATED_CYCLES: f64 = 8_000.0;
 const ITERATIONS_LEAST: usize = 8;
-/// Core cycles of the longest body at first and after the unit was increased: well below a scheduler's time slice.
+/// Core cycles of the longest body, initially and after the unit grows: well below a scheduler's
+/// time slice.
 const BODY_CYCLES: f64 = 400_000.0;
 const BODY_CYCLES_MOST: f64 = 4_000_000.0;
-/// With these the ratio of the rulers is good to 0.1 % through a clock that steps by 38 ticks.
+/// With these the ratio of the rulers is accurate to 0.1 % with a clock that steps by 38 ticks.
 const LATENCY_LOOPS: u64 = 400;
 const LATENCY_LAYOUTS: usize = 4;
 const LATENCY_ROUNDS: u32 = 24;
-/// Assumed cost of a cold start in core cycles, before it is measured.
+/// Assumed core cycles of a cold start before it is measured.
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
-/// All layouts are measured again, up to this number of budgets: a busy sibling was active for tens of milliseconds to
-/// seconds at a time, and costs measured beside it were wrong by up to a third.
+/// Measures all layouts again with a busy sibling, up to this number of budgets. A sibling was
+/// busy for tens of milliseconds to seconds at a time. Costs measured meanwhile were wrong by up to
+/// a third.
 const RETRY_POLICY: SiblingPolicy =
     SiblingPolicy { retries: 150, pause: Duration::from_millis(10), ..SiblingPolicy::USUAL };
 const BUDGETS_FOR_RETRIES: u32 = 12;
-/// Where layouts take long, no further one begins after this number of budgets and this number of layouts.
+/// If layouts take long, none begins after this number of budgets and this number of layouts.
 const BUDGETS_AT_LONGEST: u32 = 4;
 const LAYOUTS_LEAST: usize = 6;
-/// Standard deviation, as a share of the cost, by which a function differs from one start of the program to the next, though
-/// it is at sixteen addresses and in new processes each time. Of 31 functions, each measured eight times, 28 have the root mean
-/// square 0.3 % beyond what their intervals said: 79 % of the pairs of intervals overlapped, and 94 % with this share in them
-/// (Zen 5). What predictors have not yet learnt is none of it: see `training.rs`.
+/// Standard deviation of a function's cost between starts of the program, as a share of the cost.
+/// Sixteen addresses and new processes in each measurement do not remove it. Of 31 functions, each
+/// measured eight times, 28 had a root mean square 0.3 % above what their intervals covered. Of all
+/// pairs of intervals 79 % overlapped, and 94 % with this share added (Zen 5). For slow learning of
+/// predictors see `training.rs`.
 const BETWEEN_SHARE: f64 = 0.003;
-/// The same in core cycles, of a function and of the empty one each: functions of 7, 21 and 26 cycles had standard deviations
-/// of 0.35, 0.32 and 0.34 from start to start (Zen 5).
+/// The same in core cycles, for a function and for the empty one. Functions of 7, 21 and 26 cycles
+/// had standard deviations of 0.35, 0.32 and 0.34 between starts (Zen 5).
 const BETWEEN_CYCLES: f64 = 0.24;
-/// The share of layouts below which a mode of a function is left out: a loop's exit that one layout in sixteen predicts, or a layout
-/// that another program disturbed.
+/// A function's mode with a smaller share of the layouts is left out. Causes: a loop exit that one
+/// layout in sixteen predicts, or a layout that another program disturbed.
 const FREQUENT_SHARE: f64 = 0.1;
-/// Untimed rounds for each timed one at most.
+/// Most untimed rounds per timed round.
 const WARM_UP_PER_TIMED: u32 = 4;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
@@ -80,7 +85,8 @@ impl MeasurementSession<'_> {
         self.run_pilot()?;
         let units = self.parts.iter().map(|part| self.choose_first_unit(part)).collect();
         let mut acquisition = self.plan_acquisition(units, self.plan.warm_up.unwrap_or(WARM_UP));
-        // The first batch may have waited for another run on this CPU: that wait does not count as time spent.
+        // The first batch may have waited for another run on this CPU. That wait does not count as
+        // time spent.
         self.started = self.executor.now();
         let mut retries = RETRY_POLICY.start_retries();
         let until = self.started.saturating_add(self.plan.budget.saturating_mul(BUDGETS_FOR_RETRIES));
@@ -94,7 +100,7 @@ impl MeasurementSession<'_> {
             }
             let found: Vec<CostJudgement> =
                 self.question.costs().iter().map(|cost| self.judge_cost(&acquisition, cost)).collect();
-            let any = |is: fn(&CostJudgement) -> bool| found.iter().any(is);
+            let any = |holds: fn(&CostJudgement) -> bool| found.iter().any(holds);
             let Acquisition { units, warm_up, .. } = &acquisition;
             if any(CostJudgement::is_shared) && retries.wait_to_retry(self.executor, until) {
                 acquisition = self.plan_acquisition(units.clone(), *warm_up);
@@ -122,7 +128,8 @@ impl MeasurementSession<'_> {
                         if before.iter().all(|found| self.has_reached_precision(found)) {
                             return Ok(self.finish_measurements(before, without, None));
                         }
-                        // Further layouts are without training, in the time that a trial in vain has too.
+                        // Further layouts run without training. They get the time that a failed
+                        // trial gets too.
                         let spent = self.elapsed().as_secs_f64() / self.plan.budget.as_secs_f64();
                         self.budgets = (spent as u32).saturating_add(TRIAL_BUDGETS);
                         acquisition = without;
@@ -136,7 +143,7 @@ impl MeasurementSession<'_> {
         }
     }
 
-    /// Further layouts; not all of them where they take many times the budget.
+    /// Measures `more` further layouts. Stops early if they take many times the budget.
     fn measure_layouts(&mut self, acquisition: &mut Acquisition, more: usize) -> Result<(), RunError> {
         for left in (1..=more).rev() {
             let standing = self.estimate_progress(acquisition, left);
@@ -150,7 +157,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// The layouts that are done, and those foreseen where `left` more are to come.
+    /// Counts finished and foreseen layouts, with `left` more to come.
     fn estimate_progress(&self, acquisition: &Acquisition, left: usize) -> MeasurementProgress {
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
         let training_s = acquisition.training.map_or(0.0, |calls| self.seconds_of(calls));
@@ -161,7 +168,8 @@ impl MeasurementSession<'_> {
         MeasurementProgress { done, total, layout_s }
     }
 
-    /// Goes on without training where the code fails in it, such as a function that never frees what it allocates.
+    /// Continues without training after the code fails in it. For example, a function may never
+    /// free what it allocates.
     fn continue_untrained(&mut self, error: RunError) -> Result<(), RunError> {
         self.training = None;
         if error.is_harness_failure() {
@@ -171,7 +179,8 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// The first trained layouts, where training changes a cost. Those that follow are trained too.
+    /// Measures the first trained layouts if training changes a cost. Later layouts are trained
+    /// too.
     fn try_training(
         &mut self,
         acquisition: &Acquisition,
@@ -200,7 +209,7 @@ impl MeasurementSession<'_> {
         let shown = holds_for_any_pair(found, &trained, training_may_save);
         let lowered = shown || holds_for_any_pair(found, &trained, learnt_early);
         if !shown {
-            // No training has met what the function costs once it is learnt.
+            // No training has reached the cost of a function that its predictors have learnt.
             self.fastest = 0.0;
         }
         self.budgets += if lowered { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
@@ -241,8 +250,8 @@ impl MeasurementSession<'_> {
         self.elapsed() < self.budgets * self.plan.budget
     }
 
-    /// The whole number next to the ratio of the two rulers. If the ratio is no whole number the estimate shows
-    /// that the rulers disagree.
+    /// The whole number next to the ratio of the two rulers. If the ratio is not a whole number,
+    /// the estimate shows that the rulers disagree.
     fn find_imul_latency(&mut self) -> Result<f64, RunError> {
         let mut acquisition = self.plan_acquisition(vec![1; self.parts.len()], WARM_UP);
         acquisition.ruler_loops = LATENCY_LOOPS;
@@ -254,7 +263,7 @@ impl MeasurementSession<'_> {
         Ok(ratio.map_or(1.0, |ratio| ratio.round().max(1.0)))
     }
 
-    /// Finds a rough cost of each snippet in core cycles, from a few copies.
+    /// Finds a rough cost of each snippet in core cycles from a few copies.
     fn run_pilot(&mut self) -> Result<(), RunError> {
         if self.is_cold() {
             self.parts.iter_mut().for_each(|part| part.guess = COLD_GUESS);
@@ -277,7 +286,7 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Core cycles by which the ruler's two lengths differ in each iteration.
+    /// Difference of the ruler's two lengths in core cycles per iteration.
     fn ruler_span(&self) -> f64 {
         IMUL_SPAN * self.imul_latency
     }
@@ -305,7 +314,7 @@ impl MeasurementSession<'_> {
         by_count.min(by_bytes).max(by_memory.min(by_bytes_most)).min(by_time).max(1)
     }
 
-    /// Bytes by which one more repeat makes a body longer, 1 at least.
+    /// Bytes that one more repeat adds to a body, at least 1.
     fn bytes_per_repeat(&self, part: &MeasuredSnippet) -> usize {
         if self.uses_iterations() { 1 } else { part.snippet.code().len().max(1) }
     }
@@ -314,7 +323,7 @@ impl MeasurementSession<'_> {
         self.loop_count.unwrap_or(1) as f64
     }
 
-    /// Twice the units of those snippets whose bodies may grow, if there are any.
+    /// Doubles the units of snippets whose bodies may grow; `None` if none may.
     fn lengthen_units(&self, units: &[usize]) -> Option<Vec<usize>> {
         if self.plan.unit.is_some() || self.is_cold() {
             return None;
@@ -328,7 +337,7 @@ impl MeasurementSession<'_> {
         (longer != units).then_some(longer)
     }
 
-    /// The shape for these units, without samples.
+    /// Plans an acquisition for these units, without samples.
     fn plan_acquisition(&self, units: Vec<usize>, warm_up: u32) -> Acquisition {
         let spans: Vec<f64> = (self.parts.iter().zip(&units))
             .map(|(part, unit)| 3.0 * *unit as f64 * self.loop_iterations() * part.guess)
@@ -363,7 +372,7 @@ impl MeasurementSession<'_> {
         }
     }
 
-    /// Timed rounds of a layout: fewer than the plan's where they take so long that it would use up the budget.
+    /// Timed rounds of a layout: fewer than planned if they would use up the budget.
     fn choose_rounds(&self, round_s: f64, warm_up: u32) -> u32 {
         if self.is_cold() {
             return self.plan.rounds;
@@ -376,7 +385,7 @@ impl MeasurementSession<'_> {
     }
 }
 
-/// The smallest unit whose bodies hold `least` copies even when they are shortened by a quarter.
+/// The smallest unit whose bodies hold `least` copies even after they are shortened by a quarter.
 fn unit_holding_copies(least: usize) -> usize {
     (4 * least).div_ceil(3)
 }

@@ -1,12 +1,13 @@
-//! What a measurement asks: snippets that take turns in every round, and costs that are weighted sums of theirs.
+//! What a measurement asks: snippets that take turns in every round, and costs that are weighted
+//! sums over them.
 //!
-//! A call of a function less a call of an empty one, and the difference of two variants, are costs of snippets that ran
-//! in the same rounds and layouts: what disturbs both alike cancels.
+//! A function call minus an empty call is such a cost, and so is the difference of two variants.
+//! Their snippets run in the same rounds and layouts, so common disturbances cancel.
 
 use super::contrast::Contrast;
 use cyclescope_code::snippet::Snippet;
 
-/// Snippets, and the costs that are asked for.
+/// Snippets, and the requested costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostQuestion {
     /// The instances of each snippet.
@@ -21,24 +22,25 @@ impl CostQuestion {
         CostQuestion::new(vec![vec![snippet]], vec![Contrast::new([(0, 1.0)])])
     }
 
-    /// Costs that are sums of the costs of these snippets, each multiplied by its weight. A snippet may have several
-    /// instances, such as calls of one function at several addresses: each layout takes the next one.
+    /// Costs that are weighted sums of the costs of these snippets. A snippet may have several
+    /// instances, such as calls of one function at several addresses. Each layout takes the next
+    /// instance.
     ///
     /// # Panics
     ///
-    /// Without snippets, instances or costs, or where a cost is of a snippet that is not there.
+    /// Without snippets, instances or costs, or if a cost refers to a missing snippet.
     pub fn new(snippets: Vec<Vec<Snippet>>, costs: Vec<Contrast>) -> CostQuestion {
-        assert!(!snippets.is_empty() && !costs.is_empty() && snippets.iter().all(|of| !of.is_empty()));
+        assert!(!snippets.is_empty() && !costs.is_empty() && snippets.iter().all(|instances| !instances.is_empty()));
         assert!(costs.iter().all(|cost| cost.weights().all(|(snippet, _)| snippet < snippets.len())));
         CostQuestion { snippets, costs, summed: false }
     }
 
-    /// The same with costs that add up: each is the mean over all layouts, and not over those of its largest mode.
+    /// Makes the costs additive: each is the mean over all layouts, not only over the largest mode.
     pub fn with_summed_costs(self) -> CostQuestion {
         CostQuestion { summed: true, ..self }
     }
 
-    /// Whether the costs add up.
+    /// Whether the costs are additive.
     pub(super) fn is_summed(&self) -> bool {
         self.summed
     }
