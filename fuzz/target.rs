@@ -13,7 +13,7 @@ use std::sync::Once;
 pub fn read(name: &str, bytes: &[u8]) {
     static PREPARED: Once = Once::new();
     // Some readers replace a file of good evidence, which is made together with the good inputs.
-    PREPARED.call_once(|| drop(seeds::of(name)));
+    PREPARED.call_once(|| drop(seeds::inputs_of(name)));
     let reader = readers::READERS.iter().find(|reader| reader.name == name).expect("a reader");
     (reader.read)(bytes);
 }
