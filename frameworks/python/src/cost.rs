@@ -2,11 +2,11 @@
 
 use crate::failure::exception;
 use cyclescope::Scope;
-use cyclescope::caveat::Code;
+use cyclescope::caveat::CaveatKind;
 use cyclescope::error::Error as Failure;
-use cyclescope::executor::DEFAULT;
+use cyclescope::executor::DEFAULT_OFFER;
 use cyclescope::machine::Machine;
-use cyclescope::run::Request;
+use cyclescope::run::RunRequest;
 use cyclescope::snippet::Snippet;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -63,8 +63,8 @@ pub(crate) fn run(py: Python<'_>, snippet: &str, quick: bool) -> PyResult<Cost> 
 
 fn measure(text: &str, quick: bool) -> Result<Cost, Failure> {
     let snippet = Snippet::parse(text)?;
-    let request = Request { quick, ..Request::default() };
-    let measured = Scope::with(DEFAULT, &Machine::detect(), &request)?.measure(&snippet)?;
+    let request = RunRequest { quick, ..RunRequest::default() };
+    let measured = Scope::with(DEFAULT_OFFER, &Machine::detect(), &request)?.measure(&snippet)?;
     let cost = measured.cost();
     let caveats = measured.caveats.into_iter().map(|caveat| Caveat { code: name(caveat.code), text: caveat.text });
     Ok(Cost {
@@ -77,7 +77,7 @@ fn measure(text: &str, quick: bool) -> Result<Cost, Failure> {
 }
 
 /// The name of a kind of caveat in records.
-fn name(code: Code) -> String {
+fn name(code: CaveatKind) -> String {
     match serde_json::to_value(code) {
         Ok(Value::String(name)) => name,
         _ => String::new(),
