@@ -219,7 +219,7 @@ pub fn check_resumed_file(path: &std::path::Path, content: &[u8]) -> Result<(), 
     use clap::Parser;
     let (found, _) = session::read_resumed(path, content)?;
     let cli = Cli::try_parse_from(["cyclescope", "instr", "nop"]).expect("a command");
-    let Some(CliCommand::Instr(args)) = cli.command else { unreachable!("it is that of instr") };
+    let Some(CliCommand::Instr(args)) = cli.command else { unreachable!("the command is instr") };
     let Some(ResumedFile { session, .. }) = &found else { return Ok(()) };
     session::adopt_options(session, &cli.common, &args, path).map(drop)
 }

@@ -78,8 +78,8 @@ fn compile_libraries(args: &MarkerArgs, choice: &MarkerChoice, machine: &Machine
             None => Ok(MarkerLibraries::new_empty()),
             Some(_) => Err(Failure::from(Unavailable {
                 what: "your own loop in ring 0".to_string(),
-                why: "the module's markers are compiled into it, in its own loops".to_string(),
-                remedy: "leave --executor kernel out".to_string(),
+                why: "the module contains only markers compiled in its own loops".to_string(),
+                remedy: "leave out --executor kernel".to_string(),
             })),
         };
     }

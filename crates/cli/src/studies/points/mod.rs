@@ -50,7 +50,7 @@ pub fn run_points(common: &CommonArgs, args: &RunArgs, output: &mut Output) -> R
     let mut exports = args.points.exports.clone();
     let printed = exports.take_printed();
     if printed.is_some() && output.is_json() {
-        return Err(Failure::usage("--csv - and --json print the same table", Some("leave one of them out")));
+        return Err(Failure::usage("--csv - and --json both print the table", Some("leave out one of them")));
     }
     let view = PointsView { geometric: args.points.sweep.as_ref().is_some_and(|sweep| sweep.is_geometric) };
     exports.check_paths()?;
