@@ -75,7 +75,7 @@ const NARROW_WIDTH_SHARE: f64 = 0.7;
 pub(super) fn check_core_width(evidence: &FindingEvidence) -> Option<MachineFinding> {
     let core = known_core(evidence)?;
     let [_, median, _] = core.width;
-    let text = format!("the core adds {median:.1} numbers a cycle");
+    let text = format!("the core adds {median:.1} numbers per cycle");
     let expected = core.width_known;
     if core.shared || expected.is_some_and(|expected| median < NARROW_WIDTH_SHARE * expected) {
         let of_expected = expected.map_or(String::new(), |expected| format!(" of {expected:.1}"));
@@ -138,7 +138,7 @@ pub(super) fn check_sibling(evidence: &FindingEvidence) -> Option<MachineFinding
 fn describe_narrowing(proof: &SiblingProof) -> String {
     match (proof.alone, proof.beside) {
         (Some(alone), Some(beside)) => {
-            format!("it adds {alone:.1} numbers a cycle alone, {beside:.1} with that sibling busy")
+            format!("it adds {alone:.1} numbers per cycle alone, {beside:.1} with that sibling busy")
         }
         _ => "it gets narrower with that sibling busy".to_string(),
     }

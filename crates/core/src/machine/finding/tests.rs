@@ -99,7 +99,7 @@ fn siblings_are_reported_or_proved() {
         collect_findings(&evidence).into_iter().find(|finding| finding.name == "smt_sibling").unwrap()
     };
     let both = find(&proof(7, CoreSharing::Shared));
-    assert!(both.text.contains("as the kernel reports: it adds 4.8 numbers a cycle alone, 2.5"), "{both:?}");
+    assert!(both.text.contains("as the kernel reports: it adds 4.8 numbers per cycle alone, 2.5"), "{both:?}");
     let hidden = find(&proof(5, CoreSharing::Shared));
     assert!(hidden.text.contains("the kernel does not report it"), "{hidden:?}");
     assert_eq!(hidden.remedy.unwrap(), "echo 0 | sudo tee /sys/devices/system/cpu/cpu5/online");
