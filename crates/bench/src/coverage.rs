@@ -217,8 +217,8 @@ fn check_long_snippets(lab: &mut Lab) -> SectionResult {
             Some((cost.value, cost.half_width() / cost.value))
         };
         let default = lab.measure(&snippet, &RunRequest::default())?;
-        let precision = Some(Precision { cycles: 0.0, share: 1e-4, cap: None });
-        let precise = RunRequest { precision, budget: Some(Duration::from_secs(2)), ..RunRequest::default() };
+        let required = Some(Precision { cycles: 0.0, share: 1e-4, cap: None });
+        let precise = RunRequest { required, budget: Some(Duration::from_secs(2)), ..RunRequest::default() };
         let run = lab.measure(&snippet, &precise)?;
         let (value, share) = relative(&run).unwrap_or((f64::NAN, f64::INFINITY));
         worst = worst.max(share);

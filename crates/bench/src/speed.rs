@@ -115,8 +115,8 @@ struct TimeBreakdown {
 
 fn time_in_process(lab: &mut Lab) -> SectionResult {
     let codes = list_snippets();
-    let precision = Some(Precision { cycles: HALF_WIDTH, share: 0.0, cap: None });
-    let request = RunRequest { quick: true, precision, ..RunRequest::default() };
+    let required = Some(Precision { cycles: HALF_WIDTH, share: 0.0, cap: None });
+    let request = RunRequest { quick: true, required, ..RunRequest::default() };
     let plan = lab.make_plan(&request)?;
     let units_per_ms = measure_units_per_ms(lab, &plan)?;
     let mut user = lab.spawn_executor()?;

@@ -18,7 +18,7 @@ pub struct Scope {
     offer: &'static ExecutorOffer,
     executor: Box<dyn Executor>,
     plan: Plan,
-    asked: Precision,
+    required: Precision,
 }
 
 /// Measures a snippet of Intel-syntax text in user mode, on the CPU that [`Machine::detect`]
@@ -55,7 +55,7 @@ impl Scope {
         let plan = request.make_plan(&(offer.capabilities)(machine), machine)?;
         let options = OpenOptions { counter: plan.clock.reads_counter(), ..OpenOptions::default() };
         let executor = (offer.open)(machine, &options)?;
-        Ok(Scope { offer, executor, plan, asked: request.required_precision() })
+        Ok(Scope { offer, executor, plan, required: request.required_precision() })
     }
 
     /// Measures a snippet. Every call uses the seed of the plan, so two calls have the same
@@ -73,10 +73,10 @@ impl Scope {
             }
         }
         require_room(&self.plan, snippet, self.executor.arena_len())?;
-        Ok(run_snippet(self.executor.as_mut(), snippet, &self.plan, self.asked)?)
+        Ok(run_snippet(self.executor.as_mut(), snippet, &self.plan, self.required)?)
     }
 
-    /// The latency of `imul r32, r32` in core cycles, which converts the ruler's readings to core
+    /// The latency of `imul r64, r64` in core cycles, which converts the ruler's readings to core
     /// cycles. Known for the micro-architecture, otherwise measured now.
     ///
     /// # Errors

@@ -113,7 +113,7 @@ pub struct SurveyProgress {
 }
 
 /// A form that was disturbed throughout is postponed until after the others.
-const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+const FORM_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 /// Upper limit of further passes for forms whose passes disagree.
 const FURTHER_PASSES: u32 = 1;
 
@@ -171,7 +171,7 @@ impl<'a> FormSurvey<'a> {
             let mut order: Vec<usize> = (0..self.forms.len()).filter(open).collect();
             Random::new(mix_seeds(self.seed, 2 + u64::from(pass))).shuffle(&mut order);
             let mut order = VecDeque::from(order);
-            let mut retries = vec![SIBLING_RETRIES.start_retries(); self.forms.len()];
+            let mut retries = vec![FORM_RETRY_POLICY.start_retries(); self.forms.len()];
             while let Some(form) = order.pop_front() {
                 let plan = self.plan_form(form);
                 let outcome = self.measure_pass(executor, &plan, &outcomes[form])?;

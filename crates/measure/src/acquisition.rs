@@ -1,7 +1,7 @@
 //! Samples of a measurement, and its result.
 
-use super::contrast::Contrast;
 use super::estimate::{CostEstimate, LayoutData, RoundShape, estimate_cost};
+use super::question::CostFormula;
 use cyclescope_core::error::RunError;
 use cyclescope_exec::CounterProgress;
 use std::rc::Rc;
@@ -38,8 +38,8 @@ pub struct Acquisition {
 /// A finished measurement of one cost.
 #[derive(Debug, Clone)]
 pub struct CostMeasurement {
-    /// The cost as a sum over the question's snippets.
-    pub cost: Contrast,
+    /// The measured cost.
+    pub cost: CostFormula,
     /// The estimate; `None` if too few rounds were undisturbed.
     pub estimate: Option<CostEstimate>,
     /// Whether the cost was proportional to the number of copies.
@@ -63,7 +63,7 @@ impl CostMeasurement {
     }
 
     /// Estimates another cost from the same readings.
-    pub fn estimate_of(&self, cost: &Contrast, confidence: f64) -> Option<CostEstimate> {
+    pub fn estimate_of(&self, cost: &CostFormula, confidence: f64) -> Option<CostEstimate> {
         estimate_cost(&self.acquisition.layouts, &self.acquisition.shape, cost, confidence)
     }
 }

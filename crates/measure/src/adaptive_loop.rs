@@ -2,13 +2,13 @@
 //! when to stop.
 
 use super::acquisition::{Acquisition, CostMeasurement};
-use super::contrast::Contrast;
 use super::cost_judgement::{CostJudgement, holds_for_any_pair};
 use super::estimate::{LayoutData, RoundShape, call};
 use super::layouts::SECONDS_A_CYCLE;
 use super::measurement_progress::MeasurementProgress;
 use super::measurement_session::{CYCLES_PER_NS, MEMORY_ACCESSES_LEAST, MeasuredSnippet, MeasurementSession};
 use super::plan::Plan;
+use super::question::CostFormula;
 use super::sibling::SiblingPolicy;
 use super::training::{
     MORE_CALLS, TRAINED_BUDGETS, TRAINED_LAYOUTS, TRAINED_SHARE, TRIAL_BUDGETS, TRIAL_LAYOUTS, TRIAL_SHARE,
@@ -51,10 +51,10 @@ const LATENCY_ROUNDS: u32 = 24;
 const COLD_GUESS: f64 = 1000.0;
 /// Iterations of the ruler's loops.
 const RULER_LOOPS: std::ops::RangeInclusive<f64> = 16.0..=4000.0;
-/// Measures all layouts again with a busy sibling, up to this number of budgets. A sibling was
-/// busy for tens of milliseconds to seconds at a time. Costs measured meanwhile were wrong by up to
-/// a third.
-const RETRY_POLICY: SiblingPolicy =
+/// If most layouts had a busy sibling, all are measured again after a pause, until this number of
+/// budgets is spent. A sibling was busy for tens of milliseconds to seconds at a time. Costs
+/// measured meanwhile were wrong by up to a third.
+const ALL_LAYOUTS_RETRY_POLICY: SiblingPolicy =
     SiblingPolicy { retries: 150, pause: Duration::from_millis(10), ..SiblingPolicy::USUAL };
 const BUDGETS_FOR_RETRIES: u32 = 12;
 /// If layouts take long, none begins after this number of budgets and this number of layouts.
@@ -76,6 +76,21 @@ const FREQUENT_SHARE: f64 = 0.1;
 const WARM_UP_PER_TIMED: u32 = 4;
 /// Iterations of the loop around the copies in the pilot.
 const PILOT_LOOPS: u64 = 1000;
+/// Repeats of a snippet in its three bodies together, in units: u + 2u + 4u.
+const UNITS_PER_ROUND: f64 = 7.0;
+/// Upper bound on the bodies of a round, as a multiple of the span from u to 4u repeats: 7/3, and
+/// up to a quarter of u more in each body.
+const SPANS_PER_ROUND: f64 = 2.5;
+/// Upper bound on the ruler of a round, as a multiple of the difference of its `imul` chains: an
+/// iteration of all four chains takes 86 cycles, the difference is 30, and a layout may draw a
+/// quarter more iterations.
+const RULER_SPANS_PER_ROUND: f64 = 4.0;
+
+/// The result before training, kept until trained layouts show whether training helps.
+struct UntrainedResult {
+    judgements: Vec<CostJudgement>,
+    acquisition: Acquisition,
+}
 
 impl MeasurementSession<'_> {
     pub(super) fn run(mut self) -> Result<Vec<CostMeasurement>, RunError> {
@@ -88,54 +103,56 @@ impl MeasurementSession<'_> {
         // The first batch may have waited for another run on this CPU. That wait does not count as
         // time spent.
         self.started = self.executor.now();
-        let mut retries = RETRY_POLICY.start_retries();
+        let mut retries = ALL_LAYOUTS_RETRY_POLICY.start_retries();
         let until = self.started.saturating_add(self.plan.budget.saturating_mul(BUDGETS_FOR_RETRIES));
-        let mut untrained: Option<(Vec<CostJudgement>, Acquisition)> = None;
+        let mut untrained: Option<UntrainedResult> = None;
         loop {
             let more = acquisition.layouts.len().max(self.initial_layouts());
             if let Err(error) = self.measure_layouts(&mut acquisition, more) {
-                let Some((before, without)) = untrained else { return Err(error) };
+                let Some(UntrainedResult { judgements, acquisition }) = untrained else { return Err(error) };
                 self.continue_untrained(error)?;
-                return Ok(self.finish_measurements(before, without, None));
+                return Ok(self.finish_measurements(judgements, acquisition, None));
             }
             let found: Vec<CostJudgement> =
                 self.question.costs().iter().map(|cost| self.judge_cost(&acquisition, cost)).collect();
             let any = |holds: fn(&CostJudgement) -> bool| found.iter().any(holds);
             let Acquisition { units, warm_up, .. } = &acquisition;
-            if any(CostJudgement::is_shared) && retries.wait_to_retry(self.executor, until) {
+            // With a retry and time left, this pauses, and all layouts are measured again.
+            if any(CostJudgement::is_shared) && retries.pause_before_retry(self.executor, until) {
                 acquisition = self.plan_acquisition(units.clone(), *warm_up);
                 continue;
             }
             let full = acquisition.layouts.len() >= self.plan.layouts_most || !self.has_time();
-            let longer = self.lengthen_units(units);
-            if any(|found| !found.settled) && self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST && self.has_time()
-            {
+            let longer_units = self.lengthen_units(units);
+            let more_warm_up = self.plan.warm_up.is_none() && *warm_up < WARM_UP_MOST;
+            if any(|found| !found.settled) && more_warm_up && self.has_time() {
                 acquisition = self.plan_acquisition(units.clone(), (4 * warm_up).min(WARM_UP_MOST));
             } else if found.iter().any(|found| !found.linear || self.is_blurred(found))
-                && longer.is_some()
+                && longer_units.is_some()
                 && self.has_time()
             {
-                acquisition = self.plan_acquisition(longer.unwrap_or_default(), *warm_up);
+                acquisition = self.plan_acquisition(longer_units.unwrap_or_default(), *warm_up);
             } else if let Some(trained) = self.try_training(&acquisition, &found)? {
-                untrained = Some((found, replace(&mut acquisition, trained)));
+                let before = replace(&mut acquisition, trained);
+                untrained = Some(UntrainedResult { judgements: found, acquisition: before });
             } else if full || found.iter().all(|found| self.has_reached_precision(found)) {
                 match untrained.take() {
-                    Some((before, without))
+                    Some(UntrainedResult { judgements: before, acquisition: untrained })
                         if !holds_for_any_pair(&before, &found, training_saves)
                             || all_more_certain(&before, &found) =>
                     {
                         self.training = None;
                         if before.iter().all(|found| self.has_reached_precision(found)) {
-                            return Ok(self.finish_measurements(before, without, None));
+                            return Ok(self.finish_measurements(before, untrained, None));
                         }
                         // Further layouts run without training. They get the time that a failed
                         // trial gets too.
                         let spent = self.elapsed().as_secs_f64() / self.plan.budget.as_secs_f64();
                         self.budgets = (spent as u32).saturating_add(TRIAL_BUDGETS);
-                        acquisition = without;
+                        acquisition = untrained;
                     }
                     untrained => {
-                        let before = untrained.map(|(before, _)| before);
+                        let before = untrained.map(|untrained| untrained.judgements);
                         return Ok(self.finish_measurements(found, acquisition, before));
                     }
                 }
@@ -179,8 +196,8 @@ impl MeasurementSession<'_> {
         Ok(())
     }
 
-    /// Measures the first trained layouts if training changes a cost. Later layouts are trained
-    /// too.
+    /// Measures some trained layouts, once, as a trial. If training may change a cost, returns an
+    /// acquisition without samples, whose layouts are all trained.
     fn try_training(
         &mut self,
         acquisition: &Acquisition,
@@ -190,13 +207,14 @@ impl MeasurementSession<'_> {
             return Ok(None);
         }
         let budget = self.plan.budget.as_secs_f64();
-        let trained = self.calls_in(TRIAL_SHARE * budget);
+        let trial_calls = self.calls_in(TRIAL_SHARE * budget);
         let rounds = f64::from(acquisition.warm_up + acquisition.rounds);
-        let calls = acquisition.units.iter().min().map_or(0.0, |unit| 7.0 * *unit as f64 * rounds);
-        if (trained as f64) < MORE_CALLS * calls {
+        let untrained_calls =
+            acquisition.units.iter().min().map_or(0.0, |unit| UNITS_PER_ROUND * *unit as f64 * rounds);
+        if (trial_calls as f64) < MORE_CALLS * untrained_calls {
             return Ok(None);
         }
-        self.training = Some(trained);
+        self.training = Some(trial_calls);
         let mut trial = self.plan_acquisition(acquisition.units.clone(), acquisition.warm_up);
         let run = self.measure_layouts(&mut trial, TRIAL_LAYOUTS);
         self.training_tried = true;
@@ -206,15 +224,16 @@ impl MeasurementSession<'_> {
         }
         let trained: Vec<CostJudgement> =
             self.question.costs().iter().map(|cost| self.judge_cost(&trial, cost)).collect();
-        let shown = holds_for_any_pair(found, &trained, training_may_save);
-        let lowered = shown || holds_for_any_pair(found, &trained, learnt_early);
-        if !shown {
-            // No training has reached the cost of a function that its predictors have learnt.
+        let trial_learnt = holds_for_any_pair(found, &trained, training_may_save);
+        let may_help = trial_learnt || holds_for_any_pair(found, &trained, learnt_early);
+        if !trial_learnt {
+            // No training has reached the cost of a learnt function. With 0, no later training ends
+            // early for being as fast.
             self.fastest = 0.0;
         }
-        self.budgets += if lowered { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
-        self.training = lowered.then(|| self.calls_in(TRAINED_SHARE * budget));
-        Ok(lowered.then(|| self.plan_acquisition(trial.units, trial.warm_up)))
+        self.budgets += if may_help { TRAINED_BUDGETS } else { TRIAL_BUDGETS };
+        self.training = may_help.then(|| self.calls_in(TRAINED_SHARE * budget));
+        Ok(may_help.then(|| self.plan_acquisition(trial.units, trial.warm_up)))
     }
 
     fn finish_measurements(
@@ -225,7 +244,7 @@ impl MeasurementSession<'_> {
     ) -> Vec<CostMeasurement> {
         let (acquisition, elapsed) = (Rc::new(acquisition), self.elapsed());
         let mut untrained = untrained.into_iter().flatten().map(|found| found.estimate);
-        let measurement = |(found, cost): (CostJudgement, &Contrast)| {
+        let measurement = |(found, cost): (CostJudgement, &CostFormula)| {
             let CostJudgement { estimate, linear, settled } = found;
             let (cost, acquisition) = (cost.clone(), acquisition.clone());
             let (untrained, untrainable) = (untrained.next().flatten(), self.untrainable.clone());
@@ -356,7 +375,8 @@ impl MeasurementSession<'_> {
             between_cycles: if self.uses_iterations() { BETWEEN_CYCLES } else { 0.0 },
         };
         let round_s = SECONDS_A_CYCLE
-            * (2.5 * spans.iter().sum::<f64>() + 4.0 * self.ruler_span() * ruler_loops as f64)
+            * (SPANS_PER_ROUND * spans.iter().sum::<f64>()
+                + RULER_SPANS_PER_ROUND * self.ruler_span() * ruler_loops as f64)
             + self.calls_per_round() as f64 * self.call_overhead_s();
         Acquisition {
             units,

@@ -1,9 +1,9 @@
 //! Judges a cost from the layouts so far, and whether more layouts or longer bodies would help.
 
 use super::acquisition::Acquisition;
-use super::contrast::Contrast;
 use super::estimate::{CostEstimate, estimate_cost};
 use super::measurement_session::MeasurementSession;
+use super::question::CostFormula;
 use crate::ruler::shared_margin;
 use cyclescope_core::statistics::{Interval, mean};
 
@@ -29,7 +29,7 @@ impl CostJudgement {
 
 impl MeasurementSession<'_> {
     /// Judges a cost from the layouts so far.
-    pub(super) fn judge_cost(&self, acquisition: &Acquisition, cost: &Contrast) -> CostJudgement {
+    pub(super) fn judge_cost(&self, acquisition: &Acquisition, cost: &CostFormula) -> CostJudgement {
         let estimate = estimate_cost(&acquisition.layouts, &acquisition.shape, cost, self.plan.confidence);
         let (linear, settled) = check_linear_and_settled(&estimate);
         CostJudgement { estimate, linear, settled }

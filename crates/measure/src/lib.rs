@@ -33,7 +33,7 @@ pub use acquisition::{Acquisition, CostMeasurement};
 pub use measurement_progress::MeasurementProgress;
 pub use plan::{LengthenBy, Plan, Precision};
 pub use plan_limits::CODE_MOST;
-pub use question::CostQuestion;
+pub use question::{CostFormula, CostQuestion};
 pub use raw_readings::take_raw_readings;
 pub use raw_readings::{RawReading, RawReadings, ReadingKind};
 

@@ -57,7 +57,7 @@ pub struct Plan {
     pub clock: &'static Clock,
     /// The step of the method's readings, in its raw units.
     pub step: f64,
-    /// Latency of `imul r32, r32` in core cycles, from data of the micro-architecture. `None` means
+    /// Latency of `imul r64, r64` in core cycles, from data of the micro-architecture. `None` means
     /// the whole number next to the ratio of the ruler's two chains. The estimate shows whether the
     /// chains disagree.
     pub imul_latency: Option<f64>,
@@ -88,7 +88,9 @@ pub struct Plan {
     pub layouts: usize,
     /// Largest number of layouts.
     pub layouts_most: usize,
-    /// Precision at which the measurement stops.
+    /// Precision at which the measurement stops. It may be narrower than the precision that a result
+    /// must reach, which callers check: see
+    /// [`find_caveats`](crate::result::caveat::find_caveats).
     pub precision: Precision,
     /// Confidence level of the intervals.
     pub confidence: f64,

@@ -4,6 +4,23 @@
 //!
 //! Only this file pauses a measurement (see `tests/structure`). Measurements differ in the
 //! parameters of a [`SiblingPolicy`], each with its reason.
+//!
+//! Each study has its own replicates, so each decides for itself when a number has the caveat
+//! `sibling_busy`, and what it measures again:
+//!
+//! - `run`: if most layouts were shared and too few others remain, or if the median width is below
+//!   that of any core (`check_sibling` in `result/caveat.rs`). Measures all layouts again after a
+//!   pause (`ALL_LAYOUTS_RETRY_POLICY` in `adaptive_loop.rs`).
+//! - `evaluate`: if at least one ensemble was shared (`list_caveats` in `evaluate/src/record.rs`).
+//!   Ensembles are not measured again.
+//! - `marker`: if more than a fifth of a row's visits were shared (`marker/src/caveats.rs`). These
+//!   never count, and visits are added until enough others do (`SHARED_VISITS_POLICY`).
+//! - `instr`: if all readings of a program were shared, in every pass (`shared_core_caveat` in
+//!   `instr/src/rows/row_analysis.rs`). Measures cycles of links, layouts and forms again
+//!   (`CONTROL_RETRY_POLICY`, `LAYOUT_RETRY_POLICY`, `FORM_RETRY_POLICY`).
+//! - `uarch`: if more than a tenth of a test's layouts were shared, also the second time
+//!   (`BusyShare` in `uarch/src/conditions.rs`). Measures the test again once, and parts of it
+//!   more often (the policies in `conditions.rs`, `overlap.rs`, `cost.rs`, `level_curves.rs`).
 
 use crate::ruler::UnsharedWidth;
 use cyclescope_exec::Executor;
@@ -12,9 +29,9 @@ use std::time::Duration;
 /// Policy for replicates (rounds, layouts, visits, ensembles) that ran with a busy sibling.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SiblingPolicy {
-    /// Fewest unshared replicates needed to leave out the shared ones,
+    /// Fewest unshared replicates needed to leave out the shared ones.
     pub least: usize,
-    /// and their smallest share of all.
+    /// Smallest share of unshared replicates needed to leave out the shared ones.
     pub least_share: f64,
     /// Most retries.
     pub retries: u32,
@@ -55,14 +72,14 @@ impl SiblingPolicy {
         quiet: UnsharedWidth,
         width: impl Fn(&T) -> (f64, f64),
     ) -> KeptReplicates<T> {
-        let is_alone = |one: &T| {
-            let (width, error) = width(one);
+        let is_alone = |replicate: &T| {
+            let (width, error) = width(replicate);
             quiet.is_alone(width, error)
         };
-        let (count, total) = (all.iter().filter(|one| is_alone(one)).count(), all.len());
-        let (beside, enough) = (total - count, self.is_enough(count, total));
+        let (alone, total) = (all.iter().filter(|replicate| is_alone(replicate)).count(), all.len());
+        let enough = self.is_enough(alone, total);
         let used = if enough { all.into_iter().filter(is_alone).collect() } else { all };
-        KeptReplicates { used, shared: !enough && 2 * count < total, shared_count: beside }
+        KeptReplicates { used, shared: !enough && 2 * alone < total, shared_count: total - alone }
     }
 
     /// Measures, and again while a result is wrong and retries are left. Returns the last result.
@@ -108,9 +125,9 @@ impl Retries {
         shared <= self.policy.resting_share && self.use_retry()
     }
 
-    /// Whether the measurement may run again before this time of the executor. Uses up a retry, and
-    /// pauses before it.
-    pub(crate) fn wait_to_retry(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
+    /// If a retry is left and the executor's time is before `until`: uses up a retry, pauses, and
+    /// returns true.
+    pub(crate) fn pause_before_retry(&mut self, executor: &mut dyn Executor, until: Duration) -> bool {
         // Without retries left the time is not read: each reading of it is an answer that a replay
         // expects in order.
         let may = self.left > 0 && executor.now() < until && self.use_retry();
@@ -195,7 +212,7 @@ mod tests {
         assert!(retries.is_last() && SiblingPolicy::USUAL.start_retries().is_last());
         let (mut machine, mut retries) = (SimulatedExecutor::new(Scenario::default(), 1), policy.start_retries());
         assert_eq!(
-            [0, 3600, 3600, 3600].map(|s| retries.wait_to_retry(&mut machine, Duration::from_secs(s))),
+            [0, 3600, 3600, 3600].map(|s| retries.pause_before_retry(&mut machine, Duration::from_secs(s))),
             [false, true, true, false]
         );
     }

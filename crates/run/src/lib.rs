@@ -50,9 +50,10 @@ pub struct RunRequest {
     pub samples: Option<u32>,
     /// Initial layouts.
     pub layouts: Option<usize>,
-    /// Precision that a result must reach, or it counts as too noisy.
-    pub precision: Option<Precision>,
-    /// Precision at which the run stops, if different.
+    /// Precision that a result must reach, or it counts as too noisy. Also where the run stops,
+    /// unless `aim` is given.
+    pub required: Option<Precision>,
+    /// Precision at which the run stops: [`Plan::precision`].
     pub aim: Option<Precision>,
     /// Confidence level of the intervals.
     pub confidence: Option<f64>,
@@ -94,7 +95,7 @@ const BUDGET_QUICK: Duration = Duration::from_millis(20);
 impl RunRequest {
     /// The precision that a result must reach, or it counts as too noisy.
     pub fn required_precision(&self) -> Precision {
-        self.precision.unwrap_or(match (self.cold.is_any(), self.lengthen) {
+        self.required.unwrap_or(match (self.cold.is_any(), self.lengthen) {
             (true, _) => REQUIRED_COLD,
             (false, LengthenBy::Copies) => REQUIRED_COPIES,
             (false, LengthenBy::Iterations) => REQUIRED_CALL,
@@ -130,7 +131,7 @@ impl RunRequest {
             rounds_least: self.samples.unwrap_or(ROUNDS_LEAST),
             layouts: self.layouts.unwrap_or(layouts),
             layouts_most: if self.cold.branches { LAYOUTS_MOST_COLD } else { LAYOUTS_MOST },
-            precision: self.aim.or(self.precision).unwrap_or(match (self.cold.is_any(), self.lengthen) {
+            precision: self.aim.or(self.required).unwrap_or(match (self.cold.is_any(), self.lengthen) {
                 (true, _) => REQUIRED_COLD,
                 (false, LengthenBy::Copies) => AIM_COPIES,
                 (false, LengthenBy::Iterations) => AIM_CALL,
@@ -164,10 +165,10 @@ pub fn run_snippet(
     executor: &mut dyn Executor,
     snippet: &Snippet,
     plan: &Plan,
-    asked: Precision,
+    required: Precision,
 ) -> Result<RunOutcome, RunError> {
     let question = CostQuestion::from_snippet(snippet.clone());
-    let mut runs = run_question(&MachineAnswers::live(), executor, &question, plan, asked, &mut |_| ())?;
+    let mut runs = run_question(&MachineAnswers::live(), executor, &question, plan, required, &mut |_| ())?;
     Ok(runs.remove(0))
 }
 
@@ -178,7 +179,7 @@ pub(crate) fn run_question(
     executor: &mut dyn Executor,
     question: &CostQuestion,
     plan: &Plan,
-    asked: Precision,
+    required: Precision,
     watch: &mut dyn FnMut(MeasurementProgress),
 ) -> Result<Vec<RunOutcome>, RunError> {
     let stopwatch = TscStopwatch::start(&executor.machine().tsc).ok();
@@ -187,7 +188,7 @@ pub(crate) fn run_question(
     let rate =
         || Ok::<_, RunError>(stopwatch.filter(|_| ticks).map(|stopwatch| stopwatch.rate_bounds().map(|rate| rate.0)));
     let tsc = answers.ask_machine(rate)?.map(|rates| rates.map(Hertz));
-    let judge = |measurement| RunOutcome::from_measurement(measurement, executor, asked, plan.clock, tsc);
+    let judge = |measurement| RunOutcome::from_measurement(measurement, executor, required, plan.clock, tsc);
     Ok(measurements.into_iter().map(judge).collect())
 }
 
@@ -211,11 +212,11 @@ impl RunOutcome {
     fn from_measurement(
         measurement: CostMeasurement,
         executor: &dyn Executor,
-        asked: Precision,
+        required: Precision,
         clock: &Clock,
         tsc: Option<[Hertz; 3]>,
     ) -> RunOutcome {
-        let mut caveats = find_caveats(&measurement, asked);
+        let mut caveats = find_caveats(&measurement, required);
         caveats.extend(AperfComparison::from_measurement(&measurement, clock).and_then(|aperf| aperf.find_caveat()));
         if executor.capabilities().is_emulated() {
             caveats.insert(0, Caveat::emulated_machine());
@@ -235,7 +236,8 @@ impl RunOutcome {
             || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }
 
-    /// Whether the result falls short of the request.
+    /// Whether the result falls short of the request, which the exit code 5 reports: it has no
+    /// estimate, or one of the caveats of [`fall_short`]. The caveat `noisy` alone is none of these.
     pub fn is_noisy(&self) -> bool {
         self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }

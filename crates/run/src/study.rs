@@ -8,14 +8,13 @@ use cyclescope_core::machine::Machine;
 use cyclescope_core::random::mix_seeds;
 use cyclescope_core::unit::Unit;
 use cyclescope_exec::{Executor, ExecutorOpener, FaultReport, LockState, failing_opener};
-use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::result::answers::MachineAnswers;
 use cyclescope_measure::result::container::{ContainerError, EvidenceContainer, to_json_value};
 use cyclescope_measure::result::record::{Quantity, RunRecord, SerializedBy};
 use cyclescope_measure::study::StudyInfo;
 use cyclescope_measure::study::{ResultRecord, StopReason, Study, StudyFollower, StudyProgress, check_stop};
 use cyclescope_measure::{
-    Acquisition, CODE_MOST, MeasurementProgress, Plan, Precision, require_room, take_raw_readings,
+    Acquisition, CODE_MOST, CostFormula, MeasurementProgress, Plan, Precision, require_room, take_raw_readings,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,9 +55,10 @@ pub struct RunStudy {
 /// All inputs of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunPlan {
-    /// The plan of each measurement.
+    /// The plan of each measurement, with the precision at which it stops.
     plan: Plan,
-    /// The precision that the result must reach, or it is too noisy.
+    /// The precision that the result must reach, or it is too noisy:
+    /// [`RunStudy::required_precision`].
     asked: Precision,
     /// The measured subject.
     subject: SavedSubject,
@@ -71,7 +71,7 @@ pub(super) struct RunPlan {
     /// What each call of a function waits for.
     #[serde(default)]
     serialized: Option<SerializedBy>,
-    /// The counterpart calls, which wait for [`SerializedBy::counterpart_of`]. They are measured
+    /// Calls that wait for [`SerializedBy::counterpart_of`] instead. They are measured
     /// too if a call is short and nothing is compared.
     #[serde(default)]
     beside: Option<SavedSubject>,
@@ -89,7 +89,7 @@ impl RunStudy {
     pub fn new(
         subject: &RunSubject,
         plan: Plan,
-        asked: Precision,
+        required: Precision,
         machine: &Machine,
         repro: String,
         open: ExecutorOpener,
@@ -97,7 +97,7 @@ impl RunStudy {
         let (cpu, cpu_model) = (machine.target_cpu(), machine.cpu.name());
         let plan = RunPlan {
             plan,
-            asked,
+            asked: required,
             subject: subject.into(),
             versus: None,
             counts: false,
@@ -248,7 +248,7 @@ impl RunStudy {
         let warm_up = if training.is_some() { plan.warm_up } else { Some(*warm_up) };
         let plan = Plan { warm_up, ..plan.clone() };
         let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, &plan, self.plan.asked, watch)?;
+        let runs = run_question(answers, executor, &question, &plan, self.required_precision(), watch)?;
         let cost = runs[0].cost().map(|cost| Quantity::new(cost, Unit::CoreCycles).at_least_zero());
         Ok(Some(cost.unwrap_or(Quantity::refused(Unit::CoreCycles))))
     }
@@ -264,12 +264,12 @@ impl RunStudy {
         for snippet in subjects.iter().flat_map(|subject| [&subject.instances, &subject.empty_calls]) {
             snippet.first().map_or(Ok(()), |first| require_room(plan, first, executor.arena_len()))?;
         }
-        let asked = SubjectCosts::from_subjects(subjects);
-        let question = if self.plan.versus.is_some() { asked.to_comparison_question() } else { asked.to_question() };
+        let costs = SubjectCosts::from_subjects(subjects);
+        let question = if self.plan.versus.is_some() { costs.to_comparison_question() } else { costs.to_question() };
         let watch = &mut |standing| report_progress(standing, follow);
-        let runs = run_question(answers, executor, &question, plan, self.plan.asked, watch)?;
+        let runs = run_question(answers, executor, &question, plan, self.required_precision(), watch)?;
         let facts = |run: usize| {
-            let (snippet, _) = asked.subjects[run].weights().next().expect("a subject has a snippet");
+            let (snippet, _) = costs.subjects[run].weights().next().expect("a subject has a snippet");
             let snippet = &question.snippets()[snippet][0];
             RunFacts { snippet, plan, executor: executor.name(), cpu: *cpu, cpu_model }
         };
@@ -283,9 +283,8 @@ impl RunStudy {
         };
         let mut record = record_of(0);
         record.addresses = is_of_function.then(|| question.snippets()[0].len());
-        record.empty_call = asked.empty_call.and_then(|empty| {
-            let empty = Contrast::new([(empty, 1.0)]);
-            let estimate = runs[0].measurement.estimate_of(&empty, plan.confidence)?;
+        record.empty_call = costs.empty_call.and_then(|empty| {
+            let estimate = runs[0].measurement.estimate_of(&CostFormula::from_snippet(empty), plan.confidence)?;
             Some(Quantity::new(estimate.cost, Unit::CoreCycles))
         });
         if let [one, other, difference] = &runs[..] {

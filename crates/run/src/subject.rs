@@ -4,9 +4,8 @@
 use cyclescope_code::asm::parse_hex as bytes;
 use cyclescope_code::asm::to_hex;
 use cyclescope_code::snippet::Snippet;
-use cyclescope_measure::contrast::Contrast;
 use cyclescope_measure::result::container::ContainerError;
-use cyclescope_measure::{CODE_MOST, CostQuestion};
+use cyclescope_measure::{CODE_MOST, CostFormula, CostQuestion};
 use serde::{Deserialize, Serialize};
 
 /// The measured subject: a snippet, or a function call minus an empty call.
@@ -28,26 +27,26 @@ impl From<Snippet> for RunSubject {
 pub(super) struct SubjectCosts {
     snippets: Vec<Vec<Snippet>>,
     /// The costs of the subjects.
-    pub(super) subjects: Vec<Contrast>,
+    pub(super) subjects: Vec<CostFormula>,
     /// Index of the snippet that is the empty call of the first subject.
     pub(super) empty_call: Option<usize>,
 }
 
 impl SubjectCosts {
     pub(super) fn from_subjects(subjects: impl IntoIterator<Item = RunSubject>) -> SubjectCosts {
-        let mut asked = SubjectCosts { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
+        let mut costs = SubjectCosts { snippets: Vec::new(), subjects: Vec::new(), empty_call: None };
         for RunSubject { instances, empty_calls } in subjects {
-            let mut cost = Contrast::new([(asked.snippets.len(), 1.0)]);
-            asked.snippets.push(instances);
+            let mut cost = CostFormula::from_snippet(costs.snippets.len());
+            costs.snippets.push(instances);
             if !empty_calls.is_empty() {
-                let number = asked.snippets.len();
-                asked.snippets.push(empty_calls);
-                asked.empty_call.get_or_insert(number);
-                cost = cost.plus_weighted(-1.0, &Contrast::new([(number, 1.0)]));
+                let number = costs.snippets.len();
+                costs.snippets.push(empty_calls);
+                costs.empty_call.get_or_insert(number);
+                cost = cost.minus(&CostFormula::from_snippet(number));
             }
-            asked.subjects.push(cost);
+            costs.subjects.push(cost);
         }
-        asked
+        costs
     }
 
     /// Asks for the cost of each subject.

@@ -1,4 +1,4 @@
-//! The table of commands that measure with a study.
+//! The table of commands that measure with a study and have options of their own.
 
 use super::{evaluate, instr, marker, points, run};
 use crate::args::CommonArgs;
@@ -6,7 +6,7 @@ use crate::output::{Failure, Output};
 use cyclescope::result::container::EvidenceContainer;
 use std::path::Path;
 
-/// A command that measures with a study.
+/// A command that measures with a study and has options of its own.
 pub struct StudyCommand {
     /// The study's name.
     pub name: &'static str,
@@ -18,7 +18,8 @@ pub struct StudyCommand {
 
 type MeasureAgainFn = fn(&CommonArgs, &Path, &EvidenceContainer, &mut Output) -> Result<u8, Failure>;
 
-/// All commands that measure with a study.
+/// All commands that measure with a study, except generic ones such as `uarch`, which
+/// `generic_study` runs from their [`StudyInfo`](cyclescope::study::StudyInfo) alone.
 pub const STUDY_COMMANDS: &[StudyCommand] = &[
     StudyCommand { name: run::NAME, replay: run::replay_run, measure_again: Some(run::measure_again) },
     StudyCommand { name: evaluate::NAME, replay: evaluate::replay_evaluate, measure_again: None },

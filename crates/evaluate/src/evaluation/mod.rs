@@ -53,7 +53,7 @@ pub struct Evaluation {
 
 /// A row that leaves a claim open is measured again: a temporary background load widens its
 /// interval.
-const REMEASURE_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
+const OPEN_ROW_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 3, ..SiblingPolicy::USUAL };
 
 /// Progress of the evaluation, by the default executor's clock.
 #[derive(Clone, Copy)]
@@ -214,7 +214,7 @@ impl<'a> EvaluationRun<'a> {
         let time = self.asked.plan.times.contamination;
         let bound = claims::clock_detection_bound(tested.step, facts);
         let remeasure = |course: &mut Self, mut row: Contamination| {
-            let mut retries = REMEASURE_POLICY.start_retries();
+            let mut retries = OPEN_ROW_RETRY_POLICY.start_retries();
             while claims::leaves_claim_open(tested.clock.name, &row, bound) && retries.use_retry() {
                 course.report_progress(&format!("measuring contamination again: {}", tested.candidate()))?;
                 let (executor, random) = (course.executors.for_clock(tested)?, &mut course.random);

@@ -47,7 +47,7 @@ const CONFIDENCE: f64 = 0.95;
 /// Attempts of a first look without a reading: wide units can be half asleep for a millisecond.
 const FIRST_LOOK_TRIES: usize = 20;
 /// Retries of programs with too few layouts that were undisturbed and linear.
-const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
+const LAYOUT_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 2, ..SiblingPolicy::USUAL };
 
 /// The measurement of one form.
 pub(crate) struct FormMeasurement<'a> {
@@ -70,7 +70,7 @@ impl FormMeasurement<'_> {
     ) -> Result<Vec<ProgramReading>, RunError> {
         let mut readings = vec![ProgramReading::default(); self.plan.experiments.len()];
         let mut open = self.take_first_look(executor, &mut readings, random)?;
-        let (mut wanted, mut retries) = (self.effort.layouts, SIBLING_RETRIES.start_retries());
+        let (mut wanted, mut retries) = (self.effort.layouts, LAYOUT_RETRY_POLICY.start_retries());
         loop {
             let programs: Vec<LoopedProgram> = open.iter().map(|(_, timed)| timed.clone()).collect();
             let timings = self.time_layouts(executor, &programs, wanted, random)?;

@@ -44,7 +44,7 @@ const SWEEPS: usize = 3;
 /// Confidence level of the margins.
 const CONFIDENCE: f64 = 0.95;
 /// Layouts are repeated until enough have an idle sibling and a whole control.
-const SIBLING_RETRIES: SiblingPolicy = SiblingPolicy { retries: 19, ..SiblingPolicy::USUAL };
+const CONTROL_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 19, ..SiblingPolicy::USUAL };
 const SWEEP_ROUNDS: u32 = 4;
 /// A cycle's cost is whole if it is this close to a whole number, in core cycles.
 const WHOLE_CYCLES: f64 = 0.03;
@@ -302,7 +302,7 @@ fn time_layouts(
     surroundings: TimingSurroundings,
     random: &mut Random,
 ) -> Result<Vec<f64>, RunError> {
-    let (mut costs, mut retries) = (Vec::new(), SIBLING_RETRIES.start_retries());
+    let (mut costs, mut retries) = (Vec::new(), CONTROL_RETRY_POLICY.start_retries());
     loop {
         let size = TimingSize { layouts: SWEEP_LAYOUTS, warm_up: 1, rounds: SWEEP_ROUNDS };
         let timings = timer.time_programs(executor, timed, size, surroundings, random)?;

@@ -2,6 +2,7 @@
 
 use super::frequency;
 use crate::contrast::Contrast;
+use crate::question::CostFormula;
 use crate::ruler::{Gauge, KEPT_LEAST, LayoutSamples, sentinel_loops};
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +27,7 @@ pub(crate) mod call {
 pub struct RoundShape {
     /// Iterations of a looped body, 1 without a loop.
     pub loop_count: u64,
-    /// Latency of `imul r32, r32` in core cycles: a whole number.
+    /// Latency of `imul r64, r64` in core cycles: a whole number.
     pub imul_latency: f64,
     /// Step of the clock's readings in its raw units.
     pub step: f64,
@@ -44,7 +45,7 @@ pub struct RoundShape {
     /// Standard deviation between measurements, as a share of each snippet's cost. It is the same
     /// in all layouts of a measurement.
     pub between: f64,
-    /// The same in core cycles, for each snippet.
+    /// A further standard deviation between measurements, in core cycles, for each snippet.
     pub between_cycles: f64,
 }
 
@@ -97,9 +98,9 @@ pub struct LayoutEstimate {
     pub width: f64,
     /// Standard error of `width`, as a share of it.
     pub width_error: f64,
-    /// Rounds used.
+    /// Undisturbed rounds, which the figures come from.
     pub kept: usize,
-    /// Rounds dropped.
+    /// Disturbed rounds.
     pub dropped: usize,
 }
 
@@ -121,9 +122,9 @@ fn mean_durations(rounds: &[&[f64]]) -> Vec<f64> {
     sums.iter().map(|sum| sum / rounds.len() as f64).collect()
 }
 
-/// The sum of the snippets' slopes between these two of their lengths, each multiplied by its
-/// weight in the cost. A cold start has two lengths only, which any line fits.
-fn cost_slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
+/// The columns of a cost: the sum of the snippets' slopes between these two of their lengths, each
+/// multiplied by its weight in the cost. A cold start has two lengths only, which any line fits.
+fn cost_slope(cost: &CostFormula, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -> Contrast {
     let add = |sum: Contrast, (snippet, weight): (usize, f64)| {
         let [one, two, four] = copies[snippet];
         let [fewer, more] = if two > one && four > two { [fewer, more] } else { [0, 2] };
@@ -136,7 +137,7 @@ fn cost_slope(cost: &Contrast, copies: &[[f64; 3]], [fewer, more]: [usize; 2]) -
 
 /// The number of copies by which two bodies of a single snippet would have to differ for the
 /// instrument's error to be that of this cost.
-fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
+fn effective_copies(cost: &CostFormula, copies: &[[f64; 3]]) -> f64 {
     let square = |(snippet, weight): (usize, f64)| {
         let [one, _, four] = copies[snippet];
         (weight / (four - one)).powi(2)
@@ -146,7 +147,12 @@ fn effective_copies(cost: &Contrast, copies: &[[f64; 3]]) -> f64 {
 
 impl LayoutData {
     /// Figures of the layout from its rounds below these limits; `None` where they are too few.
-    pub(super) fn estimate_layout(&self, limit: &[f64], shape: &RoundShape, cost: &Contrast) -> Option<LayoutEstimate> {
+    pub(super) fn estimate_layout(
+        &self,
+        limit: &[f64],
+        shape: &RoundShape,
+        cost: &CostFormula,
+    ) -> Option<LayoutEstimate> {
         let kept: Vec<&[f64]> = self
             .samples
             .rounds()
@@ -177,7 +183,7 @@ impl LayoutData {
             systematic: gauge.systematic_error(raw / rate, effective_copies(cost, &copies)),
             between: {
                 let part = |(snippet, weight): (usize, f64)| {
-                    let alone = cost_slope(&Contrast::new([(snippet, weight)]), &copies, [0, 2]);
+                    let alone = cost_slope(&CostFormula::new([(snippet, weight)]), &copies, [0, 2]);
                     (weight * shape.between_cycles).hypot(shape.between * alone.evaluate(&mean) / rate).powi(2)
                 };
                 cost.weights().map(part).sum::<f64>().sqrt()

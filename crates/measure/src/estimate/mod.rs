@@ -12,6 +12,14 @@
 //! slopes u to 2u and 2u to 4u must agree. Otherwise the cost is not proportional to the number of
 //! copies, and no number is given.
 //!
+//! Three refinements:
+//!
+//! - Layouts of one replicate share addresses, so their mean is one value of the t-interval.
+//! - If the layouts' costs form several modes, the result is one mode or the mean of several: see
+//!   `estimate_modes`.
+//! - Errors that all layouts share widen the interval: the instrument's, the lack of fit of a line,
+//!   and the deviation between measurements.
+//!
 //! All functions here are pure functions of the durations, so a result can be recomputed from its
 //! evidence.
 
@@ -21,8 +29,8 @@ mod layout;
 
 pub(crate) use layout::{LayoutData, LayoutEstimate, RoundShape, call};
 
-use super::contrast::Contrast;
 use super::modes::{CostMode, CostModes};
+use super::question::CostFormula;
 use crate::ruler::shared_margin;
 use crate::sibling::KeptReplicates;
 use cyclescope_core::statistics::{self, Interval, value_range};
@@ -56,9 +64,10 @@ pub struct CostEstimate {
     pub shared: bool,
     /// Estimate of each layout.
     pub layouts: Vec<LayoutEstimate>,
-    /// Rounds used, in all layouts.
+    /// Rounds used, over all layouts used.
     pub kept: usize,
-    /// Rounds dropped, in all layouts.
+    /// All other rounds: disturbed ones, and every round of a layout that is left out, for example
+    /// because of a busy sibling.
     pub dropped: usize,
 }
 
@@ -81,7 +90,7 @@ const SAME_STATE_SHARE: f64 = 0.5;
 pub fn estimate_cost(
     layouts: &[LayoutData],
     shape: &RoundShape,
-    cost: &Contrast,
+    cost: &CostFormula,
     confidence: f64,
 ) -> Option<CostEstimate> {
     if layouts.is_empty() {
@@ -171,7 +180,35 @@ fn figure_range(
     [low, middle(&values), high]
 }
 
-/// Cost and raw cost of the largest mode, and all modes where there are several.
+/// A cost and its errors in one layout, in core cycles or in raw clock units.
+struct CostErrors {
+    cost: f64,
+    /// See [`LayoutEstimate::systematic`].
+    systematic: f64,
+    bend: f64,
+    /// See [`LayoutEstimate::between`].
+    between: f64,
+}
+
+impl CostErrors {
+    fn in_cycles(layout: &LayoutEstimate) -> CostErrors {
+        let &LayoutEstimate { cost, systematic, between, .. } = layout;
+        CostErrors { cost, systematic, bend: layout.bend(), between }
+    }
+
+    fn in_raw_units(layout: &LayoutEstimate) -> CostErrors {
+        let CostErrors { systematic, bend, between, .. } = CostErrors::in_cycles(layout);
+        let rate = layout.rate;
+        CostErrors { cost: layout.raw, systematic: systematic * rate, bend: bend * rate, between: between * rate }
+    }
+}
+
+/// Cost in core cycles and in raw units, and all modes where there are several. Which layouts give
+/// the cost:
+///
+/// - of trained predictors, the cheapest mode that is not rare;
+/// - by default, the largest mode;
+/// - if [`RoundShape::pooled`] is set, or two modes may be equally frequent, all frequent modes.
 fn estimate_modes(
     layouts: &[LayoutEstimate],
     shape: &RoundShape,
@@ -181,39 +218,38 @@ fn estimate_modes(
     let scale = MODE_SHARE * statistics::mean(&values).abs();
     let groups =
         if shape.trained { CostModes::from_trained_costs(&values) } else { CostModes::from_costs(&values, scale) };
-    let cost_mode = |group: &[usize], figure: &dyn Fn(&LayoutEstimate) -> [f64; 4]| {
-        let shared = |part: usize| {
-            let figures: Vec<f64> = group.iter().map(|index| figure(&layouts[*index])[part]).collect();
+    let cost_interval = |group: &[usize], in_unit: fn(&LayoutEstimate) -> CostErrors| {
+        let mean_over_layouts = |figure: fn(CostErrors) -> f64| {
+            let figures: Vec<f64> = group.iter().map(|index| figure(in_unit(&layouts[*index]))).collect();
             statistics::mean(&figures)
         };
-        let interval = interval_over_replicates(layouts, group, &|layout| figure(layout)[0], confidence);
-        let fit = lack_of_fit_variance(&replicate_means(layouts, group, &|layout| figure(layout)[2])).sqrt();
+        let interval = interval_over_replicates(layouts, group, &|layout| in_unit(layout).cost, confidence);
+        let fit = lack_of_fit_variance(&replicate_means(layouts, group, &|layout| in_unit(layout).bend)).sqrt();
         // A single replicate has no variance and an unbounded interval.
         let fit = if fit.is_finite() { fit } else { 0.0 };
-        let own = replicate_means(layouts, group, &|layout| figure(layout)[0]);
-        let learnt = match shape.trained && own.len() > 1 {
-            true => SAME_STATE_SHARE * statistics::sample_variance(&own).sqrt(),
+        let costs = replicate_means(layouts, group, &|layout| in_unit(layout).cost);
+        let learnt = match shape.trained && costs.len() > 1 {
+            true => SAME_STATE_SHARE * statistics::sample_variance(&costs).sqrt(),
             false => 0.0,
         };
-        let errors = [shared(1), shared(3), fit, learnt];
+        let systematic = mean_over_layouts(|errors| errors.systematic);
+        let between = mean_over_layouts(|errors| errors.between);
+        let errors = [systematic, between, fit, learnt];
         interval.widen_by(shared_margin(errors.into_iter().fold(0.0, f64::hypot), confidence))
     };
-    let cost = |layout: &LayoutEstimate| [layout.cost, layout.systematic, layout.bend(), layout.between];
-    let raw = |layout: &LayoutEstimate| {
-        let [_, errors @ ..] = cost(layout).map(|cycles| cycles * layout.rate);
-        [layout.raw, errors[0], errors[1], errors[2]]
-    };
-    let modes = groups.list_modes(|group| Some(cost_mode(group, &cost)));
+    let modes = groups.list_modes(|group| Some(cost_interval(group, CostErrors::in_cycles)));
     // If two modes may be equally frequent, neither is the cost: another measurement would choose
     // the other one.
     let everything: Vec<usize> = (0..layouts.len()).collect();
     let frequent = groups.frequent_replicates(shape.pooled.unwrap_or(0.0));
-    let group = match groups.rival_modes().count() {
-        _ if shape.trained && shape.pooled != Some(0.0) => groups.learnt_mode().unwrap_or(&everything),
-        0 | 1 if shape.pooled.is_none() => groups.largest_mode().expect("there is at least one layout"),
-        _ => &frequent,
+    let group = if shape.trained && shape.pooled != Some(0.0) {
+        groups.learnt_mode().unwrap_or(&everything)
+    } else if shape.pooled.is_none() && groups.rival_modes().count() <= 1 {
+        groups.largest_mode().expect("there is at least one layout")
+    } else {
+        &frequent
     };
-    (cost_mode(group, &cost), cost_mode(group, &raw), modes)
+    (cost_interval(group, CostErrors::in_cycles), cost_interval(group, CostErrors::in_raw_units), modes)
 }
 
 #[cfg(test)]

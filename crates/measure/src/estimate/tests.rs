@@ -70,7 +70,7 @@ fn estimate_of(layouts: &[LayoutData]) -> Option<CostEstimate> {
 fn estimate_in(layouts: &[LayoutData], shape: &RoundShape) -> Option<CostEstimate> {
     let numbered = |(replicate, layout): (usize, &LayoutData)| LayoutData { replicate, ..layout.clone() };
     let layouts: Vec<LayoutData> = layouts.iter().enumerate().map(numbered).collect();
-    estimate_cost(&layouts, shape, &Contrast::new([(0, 1.0)]), 0.95)
+    estimate_cost(&layouts, shape, &CostFormula::new([(0, 1.0)]), 0.95)
 }
 
 fn cost_of(layouts: &[LayoutData]) -> f64 {
@@ -212,7 +212,7 @@ fn the_spread_of_replicates_sets_the_interval() {
     let layouts: Vec<LayoutData> = (0..64)
         .map(|index| LayoutData { replicate: index % 8, ..layout(own(index % 8), &[0.7; 8], undisturbed) })
         .collect();
-    let grouped = estimate_cost(&layouts, &SHAPE, &Contrast::new([(0, 1.0)]), 0.95).unwrap();
+    let grouped = estimate_cost(&layouts, &SHAPE, &CostFormula::new([(0, 1.0)]), 0.95).unwrap();
     let alone = estimate_of(&layouts).unwrap();
     assert!(grouped.cost.half_width() > 2.5 * alone.cost.half_width(), "{grouped:?}");
 }
@@ -233,7 +233,7 @@ fn a_cost_can_be_the_difference_of_two_snippets() {
     };
     let layouts: Vec<LayoutData> = (0..4).map(both).collect();
     let cost = |weights: &[(usize, f64)]| {
-        estimate_cost(&layouts, &SHAPE, &Contrast::new(weights.to_vec()), 0.95).unwrap().cost.value
+        estimate_cost(&layouts, &SHAPE, &CostFormula::new(weights.to_vec()), 0.95).unwrap().cost.value
     };
     assert!((cost(&[(0, 1.0)]) - 7.0).abs() < 0.01 && (cost(&[(1, 1.0)]) - 2.5).abs() < 0.01);
     assert!((cost(&[(0, 1.0), (1, -1.0)]) - 4.5).abs() < 0.01);

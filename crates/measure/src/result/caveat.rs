@@ -90,8 +90,8 @@ const RULER_SHARE: f64 = 0.01;
 const RULER_LEAST: f64 = 0.0025;
 /// Confidence level of a disagreement between the chains. A false alarm would refuse a good number.
 const CERTAIN_CONFIDENCE: f64 = 0.999;
-/// Every x86-64 core since 2003 adds at least two numbers per cycle, and all but small designs add
-/// three.
+/// Additions per core cycle below which the core was shared, whatever its design. Every x86-64 core
+/// since 2003 adds at least two numbers per cycle, and all but small designs add three.
 const WIDTH_LEAST: f64 = 1.5;
 /// A smaller share of layouts is not a mode of the code: something disturbed these layouts.
 const MODE_SHARE_LEAST: f64 = 0.05;
@@ -118,7 +118,7 @@ pub fn fall_short(caveats: &[Caveat]) -> bool {
 }
 
 /// Finds the caveats of a measurement for the requested precision.
-pub fn find_caveats(measurement: &CostMeasurement, asked: Precision) -> Vec<Caveat> {
+pub fn find_caveats(measurement: &CostMeasurement, required: Precision) -> Vec<Caveat> {
     let Some(estimate) = &measurement.estimate else {
         let text = "fewer than two layouts had undisturbed rounds".to_string();
         return vec![Caveat { code: CaveatKind::Noisy, text }];
@@ -127,7 +127,7 @@ pub fn find_caveats(measurement: &CostMeasurement, asked: Precision) -> Vec<Cave
         check_linearity(measurement, estimate),
         check_repeatability(measurement, estimate),
         check_training(measurement),
-        check_interval(&estimate.cost, asked),
+        check_interval(&estimate.cost, required),
         check_modes(estimate),
         check_layout_spread(measurement, estimate),
         check_rulers(estimate),
@@ -175,8 +175,8 @@ fn check_training(measurement: &CostMeasurement) -> Option<Caveat> {
 }
 
 /// Returns a caveat if the interval is wider than requested.
-pub fn check_interval(cost: &Interval, asked: Precision) -> Option<Caveat> {
-    if asked.is_met_by(cost) {
+pub fn check_interval(cost: &Interval, required: Precision) -> Option<Caveat> {
+    if required.is_met_by(cost) {
         return None;
     }
     let text = format!(
@@ -272,6 +272,8 @@ pub fn has_ruler_conflict(estimate: &CostEstimate) -> bool {
     low > 1.0 + RULER_SHARE || high < 1.0 - RULER_SHARE || certain > covered.max(RULER_LEAST)
 }
 
+/// The core was shared if most layouts found a busy sibling, or if the median width is below that
+/// of any design. Other studies decide differently: see [`sibling`](crate::sibling).
 fn check_sibling(estimate: &CostEstimate) -> Option<Caveat> {
     let [_, median, best] = estimate.width;
     if !estimate.shared && median >= WIDTH_LEAST {

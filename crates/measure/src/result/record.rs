@@ -115,7 +115,7 @@ pub struct RunRecord {
     pub layouts: usize,
     /// Rounds kept, each one sample of every length.
     pub samples: usize,
-    /// Rounds dropped as disturbed.
+    /// Rounds not used: disturbed ones, and those of layouts that are left out.
     pub dropped: usize,
     /// Figures of the ruler.
     pub ruler: Option<RulerRecord>,

@@ -5,7 +5,7 @@
 //! reports each [`ResultRecord`] once it is complete. Judgements and records follow from the plan
 //! and the answers alone: a study reads no clock, no file and no machine without
 //! [`MachineAnswers`]. So all studies share the code for evidence, replay, progress, JSON and
-//! result files: `super::replay` and the command line's driver.
+//! result files: the command line's `session/driver.rs` and `session/replay_study.rs`.
 
 use crate::result::answers::MachineAnswers;
 use crate::result::container::{ContainerError, EvidenceContainer};
