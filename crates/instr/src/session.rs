@@ -67,25 +67,25 @@ pub struct LinkCostsRecord {
 
 impl LinkCostsRecord {
     /// Adopts the recorded costs: all rows of one file use the same ones.
-    pub(super) fn apply_to(&self, gauge: &mut LinkCosts) {
+    pub(super) fn apply_to(&self, link_costs: &mut LinkCosts) {
         for LinkCost { name, cycles, certain, margin } in &self.links {
             if let Some(cycles) = *cycles {
                 let margin = margin.unwrap_or_default();
-                gauge.adopt_cost(name, LinkEstimate { cycles, certain: *certain, margin });
+                link_costs.adopt_cost(name, LinkEstimate { cycles, certain: *certain, margin });
             }
         }
     }
 
     /// Records measured link costs.
-    pub(super) fn new(gauge: &LinkCosts) -> LinkCostsRecord {
+    pub(super) fn new(link_costs: &LinkCosts) -> LinkCostsRecord {
         let finite = |cycles: f64| cycles.is_finite().then_some(cycles);
-        let links = gauge.costs().map(|(name, cost)| LinkCost {
+        let links = link_costs.costs().map(|(name, cost)| LinkCost {
             name: name.to_string(),
             cycles: finite(cost.cycles),
             certain: cost.certain,
             margin: finite(cost.margin),
         });
-        LinkCostsRecord { nop: finite(gauge.nop_cycles()), links: links.collect() }
+        LinkCostsRecord { nop: finite(link_costs.nop_cycles()), links: links.collect() }
     }
 }
 

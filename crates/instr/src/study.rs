@@ -130,7 +130,7 @@ impl InstrStudy {
         if let Some((head, _)) = &self.resumed.head {
             return Some(ResultRecord::from_resumed_line("machine", head));
         }
-        let gauge = LinkCostsRecord::new(&survey?.gauge);
+        let gauge = LinkCostsRecord::new(&survey?.link_costs);
         let line = InstrMachineLine { machine: &self.machine, survey: &self.plan.session, gauge };
         Some(ResultRecord::new("machine", &line))
     }
@@ -188,8 +188,8 @@ impl InstrStudy {
         let mut executor = answers.open_executor(|| (self.open)())?;
         let begun = executor.now();
         let mut survey = self.plan.begin_survey(executor.as_mut(), &features, self.forms.clone())?;
-        if let Some((_, gauge)) = &self.resumed.head {
-            gauge.apply_to(&mut survey.gauge);
+        if let Some((_, measured)) = &self.resumed.head {
+            measured.apply_to(&mut survey.link_costs);
         }
         if let Some(head) = self.build_head(Some(&survey)) {
             check_stop(follow.accept_record(head))?;

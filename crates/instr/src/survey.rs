@@ -37,7 +37,7 @@ pub struct FormSurvey<'a> {
     /// The timing method, its step, and the ruler's latency.
     pub timer: ProgramTimer<'a>,
     /// Costs of links in chains.
-    pub gauge: LinkCosts,
+    pub link_costs: LinkCosts,
     /// The CPU's features.
     pub features: &'a CpuFeatures,
     /// Capabilities of the executor. On an emulated machine, programs run but are not timed: its
@@ -128,10 +128,10 @@ impl<'a> FormSurvey<'a> {
     ) -> Result<FormSurvey<'a>, RunError> {
         let timer = timing.to_timer();
         let SurveySettings { effort, seed, confidence } = settings;
-        let gauge =
+        let link_costs =
             LinkCosts::measure(&timer, executor, features, effort.regimes, &mut Random::new(mix_seeds(seed, 1)))?;
         let capabilities = executor.capabilities().clone();
-        Ok(FormSurvey { timer, gauge, features, capabilities, forms, effort, seed, confidence })
+        Ok(FormSurvey { timer, link_costs, features, capabilities, forms, effort, seed, confidence })
     }
 
     /// A survey on an emulated machine: each program runs, and no row has figures.
@@ -143,10 +143,10 @@ impl<'a> FormSurvey<'a> {
         settings: SurveySettings,
     ) -> FormSurvey<'a> {
         let SurveySettings { effort, seed, confidence } = settings;
-        let (timer, gauge) = (timing.to_timer(), LinkCosts::default());
+        let (timer, link_costs) = (timing.to_timer(), LinkCosts::default());
         let effort = SurveyEffort { passes: 1, layouts: 1, ..effort };
         let capabilities = Capabilities { timing: TimingOrigin::Emulated, ..capabilities.clone() };
-        FormSurvey { timer, gauge, features, capabilities, forms, effort, seed, confidence }
+        FormSurvey { timer, link_costs, features, capabilities, forms, effort, seed, confidence }
     }
 
     /// Runs all passes that are not known yet and reports each result. `Break` ends the survey.
@@ -340,9 +340,9 @@ impl<'a> FormSurvey<'a> {
         if let Ok(plan) = plan {
             let analysis = RowAnalysis {
                 plan,
-                gauge: &self.gauge,
+                link_costs: &self.link_costs,
                 confidence: self.confidence,
-                nop_cycles: self.gauge.nop_cycles(),
+                nop_cycles: self.link_costs.nop_cycles(),
             };
             analysis.fill_row(&mut row, &passes);
             if !self.forms[form].throughput {

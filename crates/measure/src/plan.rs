@@ -88,9 +88,8 @@ pub struct Plan {
     pub layouts: usize,
     /// Largest number of layouts.
     pub layouts_most: usize,
-    /// Precision at which the measurement stops. It may be narrower than the precision that a result
-    /// must reach, which callers check: see
-    /// [`find_caveats`](crate::result::caveat::find_caveats).
+    /// Precision at which the measurement stops. It may be narrower than what a result must reach,
+    /// which [`find_caveats`](crate::result::caveat::find_caveats) checks.
     pub precision: Precision,
     /// Confidence level of the intervals.
     pub confidence: f64,

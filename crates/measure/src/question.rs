@@ -6,9 +6,9 @@
 
 use cyclescope_code::snippet::Snippet;
 
-/// A cost as a weighted sum of the costs of a question's snippets. Its indices count snippets. Those
-/// of a [`Contrast`](super::contrast::Contrast) count columns of a round, three for each snippet;
-/// the estimate turns a formula into contrasts.
+/// A cost as a weighted sum of the costs of a question's snippets. Its indices count snippets.
+/// Those of a [`Contrast`](super::contrast::Contrast) count columns of a round, three for each
+/// snippet. The estimate turns a formula into contrasts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostFormula(Vec<(usize, f64)>);
 

@@ -119,10 +119,10 @@ impl RulerRounds {
         random: &mut Random,
     ) -> Result<Vec<LayoutRounds>, RunError> {
         let arena = executor.arena_len();
-        let stages: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
-        let (stages, loops): (Vec<_>, Vec<_>) = stages?.into_iter().unzip();
+        let planned: Result<Vec<_>, RunError> = (0..layouts).map(|_| self.plan_layout(arena, random)).collect();
+        let (planned, loops): (Vec<_>, Vec<_>) = planned?.into_iter().unzip();
         let pace = BatchPace { warm_up: WARM_UP, rounds, memory: self.memory.clone(), ..BatchPace::default() };
-        let schedule = Schedule::with_layouts(self.programs.clone(), pace, stages);
+        let schedule = Schedule::with_layouts(self.programs.clone(), pace, planned);
         let samples = schedule.run(executor)?;
         let times = schedule.split_by_layout(&samples);
         let times = times.map(|layout| layout.chunks_exact(self.calls_per_round()).map(round_ends).collect());

@@ -47,7 +47,8 @@ impl Default for BatchPace {
     }
 }
 
-/// One layout: places of programs, and the call of each column.
+/// One layout of a batch: places of programs, and the call of each column. A layout of a
+/// measurement is one of these, or one for each round if branches shall be cold.
 #[derive(Debug, Clone)]
 pub struct PlannedLayout {
     /// The programs that the layout uses.
@@ -93,9 +94,9 @@ pub fn place_fixed(programs: &[Program]) -> (Vec<PlacedProgram>, usize) {
     (offsets.into_iter().enumerate().map(|(program, offset)| PlacedProgram { program, offset }).collect(), end)
 }
 
-/// Places a layout's programs in an arena of this many bytes: first the `fixed` ones, then those of
-/// the range `further`. Each layout has other addresses, another order and, unless given, another
-/// alignment of the bodies to the cache line.
+/// Places a layout's programs in an arena of this many bytes. The first `first` programs get fixed
+/// addresses. Those of the range `further` get other addresses in each layout, another order and,
+/// unless given, another alignment of the bodies to the cache line.
 pub fn place_programs(
     programs: &[Program],
     first: usize,
@@ -142,18 +143,18 @@ impl Schedule {
     pub fn with_layouts(
         programs: Vec<Program>,
         pace: BatchPace,
-        stages: impl IntoIterator<Item = PlannedLayout>,
+        layouts: impl IntoIterator<Item = PlannedLayout>,
     ) -> Schedule {
         let mut schedule = Schedule::new(programs, pace);
-        schedule.replace_layouts(stages);
+        schedule.replace_layouts(layouts);
         schedule
     }
 
     /// Runs the same programs in other layouts.
-    pub fn replace_layouts(&mut self, stages: impl IntoIterator<Item = PlannedLayout>) {
+    pub fn replace_layouts(&mut self, layouts: impl IntoIterator<Item = PlannedLayout>) {
         self.batch.layouts.clear();
         self.orders.clear();
-        for PlannedLayout { code, calls, order, data, seed } in stages {
+        for PlannedLayout { code, calls, order, data, seed } in layouts {
             let round = order.iter().map(|column| calls[*column]).collect();
             self.batch.layouts.push(Layout { code, round, data, seed });
             self.orders.push(order);
@@ -226,15 +227,15 @@ mod tests {
             .map(|copies| ProgramRecipe { snippet: ADD, copies, ..ProgramRecipe::empty(clock) }.build())
             .into();
         let mut random = Random::new(1);
-        let stages: Vec<PlannedLayout> = (0..8)
+        let layouts: Vec<PlannedLayout> = (0..8)
             .map(|_| {
                 let (code, _) = place_fixed(&programs);
                 let calls = (0..3).map(|place| ProgramCall { place, loop_count: 1 }).collect();
                 PlannedLayout::with_shuffled_calls(code, calls, &mut random)
             })
             .collect();
-        assert!(stages.iter().any(|stage| stage.order != [0, 1, 2]));
-        let schedule = Schedule::with_layouts(programs, BatchPace { rounds: 3, ..BatchPace::default() }, stages);
+        assert!(layouts.iter().any(|layout| layout.order != [0, 1, 2]));
+        let schedule = Schedule::with_layouts(programs, BatchPace { rounds: 3, ..BatchPace::default() }, layouts);
         let layouts = schedule.measure(&mut SimulatedExecutor::new(Scenario::default(), 2)).unwrap();
         assert_eq!(layouts.len(), 8);
         for round in layouts.iter().flat_map(LayoutSamples::rounds) {

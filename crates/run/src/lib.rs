@@ -236,8 +236,8 @@ impl RunOutcome {
             || self.measurement.estimate.as_ref().is_some_and(has_ruler_conflict)
     }
 
-    /// Whether the result falls short of the request, which the exit code 5 reports: it has no
-    /// estimate, or one of the caveats of [`fall_short`]. The caveat `noisy` alone is none of these.
+    /// Whether the result falls short of the request, as exit code 5 reports. Then it has no
+    /// estimate, or one of the caveats in [`fall_short`], which `noisy` is not.
     pub fn is_noisy(&self) -> bool {
         self.measurement.estimate.is_none() || fall_short(&self.caveats)
     }

@@ -91,7 +91,7 @@ impl FormMeasurement<'_> {
             }
         }
         self.remeasure_chains(executor, &mut readings, random)?;
-        if self.effort.decoders && self.plan.best_rate(&readings) < DECODED_BELOW {
+        if self.effort.decoders && self.plan.least_rthroughput(&readings) < DECODED_BELOW {
             self.measure_decoders(executor, &mut readings, random)?;
         }
         if self.effort.regimes {
@@ -251,7 +251,7 @@ impl FormMeasurement<'_> {
         readings: &mut [ProgramReading],
         random: &mut Random,
     ) -> Result<(), RunError> {
-        let rate = self.plan.best_rate(readings);
+        let rate = self.plan.least_rthroughput(readings);
         let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
         if rate.is_infinite() || more > PADDING_MOST {
             return Ok(());

@@ -279,13 +279,14 @@ impl FormPlan {
         self.add_program(meaning, &chain.period, chain.copies, body, &chain.init);
     }
 
-    /// The best rate among these readings, in core cycles per instance. Infinite without any.
-    pub(crate) fn best_rate(&self, readings: &[ProgramReading]) -> f64 {
-        let rates = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
+    /// The lowest reciprocal throughput among these readings, in core cycles per instance. Infinite
+    /// without any.
+    pub(crate) fn least_rthroughput(&self, readings: &[ProgramReading]) -> f64 {
+        let measured = self.experiments.iter().zip(readings).filter(|(experiment, reading)| {
             matches!(experiment.meaning, ExperimentMeaning::Throughput { variant: None, .. })
                 && !reading.cycles.is_empty()
         });
-        rates.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
+        measured.map(|(_, reading)| median(&mut reading.cycles.clone())).fold(f64::INFINITY, f64::min)
     }
 
     /// The first throughput program, enlarged to fit the first-level code cache but no buffer of

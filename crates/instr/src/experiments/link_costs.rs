@@ -1,22 +1,22 @@
 //! Costs of links on this machine, measured before the first form.
 //!
-//! In a cycle of n links that takes n core cycles, each link costs exactly one: none is eliminated,
-//! so none can cost less. A cycle of equal links with a whole cost divides it evenly. Such a cost
-//! is *certain*. Between two classes of registers, only the round trip can be measured. Its split
-//! is a convention (the *gauge*), the same for all rows:
+//! A *circuit* is a closed chain of links. If a circuit of n links takes n core cycles, each link
+//! costs exactly one: none is eliminated, so none can cost less. A circuit of equal links with a
+//! whole cost divides it evenly. Such a cost is *certain*. Between two classes of registers, only
+//! the round trip can be measured. Its split is a convention, the same for all rows:
 //!
 //! - General and vector, general and mask, general and MMX registers: each direction costs half.
 //! - Memory to general registers: the time of a load from its address, as in pointer chasing. It is
 //!   limited to the time of a store and a load of the stored value; the store gets the rest.
 //! - Memory to other registers: likewise. The way back to the address follows from the first rule.
 //!
-//! Each cycle shares its rounds with a cycle of plain moves, the *control*. If the control does not
-//! take a whole number of core cycles, something disturbs the ruler or the moves. The layout is
+//! Each circuit shares its rounds with a circuit of plain moves, the *control*. If the control does
+//! not take a whole number of core cycles, something disturbs the ruler or the moves. The layout is
 //! then rejected: a busy sibling that the width sentinel misses adds 2.6 % to moves (Zen 5). The
 //! error of a link's cost enters every latency that it is subtracted from.
 
 use super::chain_turns::ChainTurns;
-use super::link_cycles::{self, LinkCycle, encode_init};
+use super::link_circuits::{self, LinkCircuit, encode_init};
 use super::modes::estimate_usual;
 use super::program_reading::{ProgramReading, layout_cost};
 use super::regimes::{LongChain, RegimeVerdict, ShortChainTimer};
@@ -34,10 +34,10 @@ use cyclescope_exec::Executor;
 use cyclescope_measure::sibling::SiblingPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Turns of a cycle per body. The number is odd, so that anything that alternates with each turn
+/// Turns of a circuit per body. The number is odd, so that anything that alternates with each turn
 /// also differs between iterations.
-const CYCLE_TURNS: usize = 47;
-const CYCLE_LOOPS: u64 = 16;
+const CIRCUIT_TURNS: usize = 47;
+const CIRCUIT_LOOPS: u64 = 16;
 /// Layouts per sweep, and sweeps. A disturbance of one sweep may be gone in the next.
 const SWEEP_LAYOUTS: usize = 4;
 const SWEEPS: usize = 3;
@@ -46,7 +46,7 @@ const CONFIDENCE: f64 = 0.95;
 /// Layouts are repeated until enough have an idle sibling and a whole control.
 const CONTROL_RETRY_POLICY: SiblingPolicy = SiblingPolicy { retries: 19, ..SiblingPolicy::USUAL };
 const SWEEP_ROUNDS: u32 = 4;
-/// A cycle's cost is whole if it is this close to a whole number, in core cycles.
+/// A circuit's cost is whole if it is this close to a whole number, in core cycles.
 const WHOLE_CYCLES: f64 = 0.03;
 /// The control is whole if it is this close to a whole number, as a share of its cost.
 const CONTROL_SHARE: f64 = 0.01;
@@ -84,75 +84,75 @@ impl LinkCosts {
         regimes: bool,
         random: &mut Random,
     ) -> Result<LinkCosts, RunError> {
-        let mut gauge = LinkCosts::default();
+        let mut link_costs = LinkCosts::default();
         let has = |links: &[Link]| links.iter().all(|link| features.find_missing(link.features()).is_empty());
         let mut timed: Vec<Interval> = Vec::new();
-        let mut time = |cycles: &[LinkCycle]| {
-            let costs = time_cycles(timer, executor, cycles, random)?;
+        let mut time = |circuits: &[LinkCircuit]| {
+            let costs = time_circuits(timer, executor, circuits, random)?;
             timed.extend(&costs);
             Ok::<_, RunError>(costs)
         };
-        let nop = LinkCycle::nop_cycle();
-        gauge.nop_cycles = time(std::slice::from_ref(&nop))?[0].value / nop.body.len() as f64;
-        let within = link_cycles::list_class_cycles(&has);
-        for (cycle, cycles) in within.iter().zip(time(&within)?) {
-            gauge.share_cycle_cost(&cycle.links, cycles);
+        let nop = LinkCircuit::nop_circuit();
+        link_costs.nop_cycles = time(std::slice::from_ref(&nop))?[0].value / nop.body.len() as f64;
+        let within = link_circuits::list_class_circuits(&has);
+        for (circuit, cycles) in within.iter().zip(time(&within)?) {
+            link_costs.share_circuit_cost(&circuit.links, cycles);
         }
-        let pairs = link_cycles::list_two_class_cycles(&has);
-        for (cycle, cycles) in pairs.iter().zip(time(&pairs)?) {
-            if cycle.links[0] == links::FROM_HIGH {
-                gauge.assign_rest_cost(links::FROM_HIGH, cycles, &[links::FROM_32]);
+        let pairs = link_circuits::list_two_class_circuits(&has);
+        for (circuit, cycles) in pairs.iter().zip(time(&pairs)?) {
+            if circuit.links[0] == links::FROM_HIGH {
+                link_costs.assign_rest_cost(links::FROM_HIGH, cycles, &[links::FROM_32]);
                 continue;
             }
             let half = Interval { value: cycles.value / 2.0, low: cycles.low / 2.0, high: cycles.high / 2.0 };
-            cycle.links.iter().for_each(|link| gauge.set_cost(*link, half));
+            circuit.links.iter().for_each(|link| link_costs.set_cost(*link, half));
         }
-        let threes = link_cycles::list_three_class_cycles(&has);
-        for (cycle, cycles) in threes.iter().zip(time(&threes)?) {
-            gauge.assign_rest_cost(cycle.links[1], cycles, &[cycle.links[0], cycle.links[2]]);
+        let threes = link_circuits::list_three_class_circuits(&has);
+        for (circuit, cycles) in threes.iter().zip(time(&threes)?) {
+            link_costs.assign_rest_cost(circuit.links[1], cycles, &[circuit.links[0], circuit.links[2]]);
         }
-        let loads = link_cycles::list_load_cycles(&has);
-        for (cycle, cycles) in loads.iter().zip(time(&loads)?) {
-            gauge.assign_rest_cost(cycle.links[0], cycles, &cycle.links[1..]);
+        let loads = link_circuits::list_load_circuits(&has);
+        for (circuit, cycles) in loads.iter().zip(time(&loads)?) {
+            link_costs.assign_rest_cost(circuit.links[0], cycles, &circuit.links[1..]);
         }
-        let trips = link_cycles::list_memory_cycles(&has);
+        let trips = link_circuits::list_memory_circuits(&has);
         let costs = time(trips.as_flattened())?;
-        for ([cycle, _], costs) in trips.iter().zip(costs.as_chunks().0) {
-            let others: f64 = cycle.links[2..].iter().map(|link| gauge.link_cycles(*link)).sum();
+        for ([circuit, _], costs) in trips.iter().zip(costs.as_chunks().0) {
+            let others: f64 = circuit.links[2..].iter().map(|link| link_costs.estimated_cycles(*link)).sum();
             let [plain, alternating] = costs.map(|cycles| cycles.value - others);
-            let trip = StoreLoadTrip::from_costs(gauge.link_cycles(cycle.links[1]), plain, alternating);
+            let trip = StoreLoadTrip::from_costs(link_costs.estimated_cycles(circuit.links[1]), plain, alternating);
             let taken = if trip.whole == plain.max(0.0) { costs[0] } else { costs[1] };
-            gauge.split_trip_cost(cycle.links[0], cycle.links[1], trip, taken.half_width());
+            link_costs.split_trip_cost(circuit.links[0], circuit.links[1], trip, taken.half_width());
         }
         if regimes {
-            let cycles: Vec<&LinkCycle> =
+            let circuits: Vec<&LinkCircuit> =
                 std::iter::once(&nop).chain(&within).chain(&pairs).chain(&threes).chain(&loads).collect();
             let timed = timed.iter().map(|cycles| cycles.value);
-            let cycles: Vec<(&LinkCycle, f64)> = cycles.into_iter().zip(timed).collect();
-            gauge.find_steady_links(timer, executor, &cycles, random)?;
+            let circuits: Vec<(&LinkCircuit, f64)> = circuits.into_iter().zip(timed).collect();
+            link_costs.find_steady_links(timer, executor, &circuits, random)?;
         }
-        Ok(gauge)
+        Ok(link_costs)
     }
 
-    /// Compares cycles with short chains of them behind a fence. If the costs are equal, all their
-    /// links are steady.
+    /// Compares circuits with short chains of them behind a fence. If the costs are equal, all
+    /// their links are steady.
     fn find_steady_links(
         &mut self,
         timer: &ProgramTimer,
         executor: &mut dyn Executor,
-        cycles: &[(&LinkCycle, f64)],
+        circuits: &[(&LinkCircuit, f64)],
         random: &mut Random,
     ) -> Result<(), RunError> {
         let init = encode_init();
-        for (cycle, cost) in cycles.iter().filter(|(cycle, _)| !cycle.links.is_empty()) {
-            let period = encode_instructions(&cycle.body).expect("links can be encoded");
+        for (circuit, cost) in circuits.iter().filter(|(circuit, _)| !circuit.links.is_empty()) {
+            let period = encode_instructions(&circuit.body).expect("links can be encoded");
             let (world, surroundings) = find_surroundings(&period, &init);
             let Some(turns) = ChainTurns::from_period(&period, 1) else { continue };
             let chain = LongChain { turns, init: &init, world, cycles: &[*cost; 2] };
             let mut fenced = ShortChainTimer { timer, surroundings, executor: &mut *executor, random: &mut *random };
             let slopes = fenced.screen_chains(&[&chain])?.remove(0);
             if chain.judge_short(&slopes) == RegimeVerdict::Alike {
-                self.steady.extend(&cycle.links);
+                self.steady.extend(&circuit.links);
             }
         }
         Ok(())
@@ -163,9 +163,9 @@ impl LinkCosts {
         links.iter().all(|link| self.steady.contains(link))
     }
 
-    /// Divides the cost of a cycle within one class evenly. It is certain if each link takes one
-    /// cycle.
-    fn share_cycle_cost(&mut self, links: &[Link], cycles: Interval) {
+    /// Divides the cost of a circuit within one class evenly. It is certain if each link takes one
+    /// core cycle.
+    fn share_circuit_cost(&mut self, links: &[Link], cycles: Interval) {
         let count = links.len() as f64;
         let (each, margin) = (cycles.value / count, cycles.half_width() / count);
         let alone =
@@ -176,7 +176,7 @@ impl LinkCosts {
             false => LinkEstimate { cycles: each, certain, margin },
         };
         for link in links {
-            // A certain cost from another cycle takes precedence.
+            // A certain cost from another circuit takes precedence.
             if certain || !self.costs.get(link).is_some_and(|known| known.certain) {
                 self.costs.insert(*link, cost);
             }
@@ -194,7 +194,7 @@ impl LinkCosts {
         self.set_cost(store, Interval::with_margin(trip.whole - loaded, margin.hypot(known)));
     }
 
-    /// Gives a link the cost of a cycle minus the costs of the others.
+    /// Gives a link the cost of a circuit minus the costs of the others.
     fn assign_rest_cost(&mut self, link: Link, cycles: Interval, others: &[Link]) {
         let known = self.sum(others);
         let less = known.map_or(f64::NAN, |cost| cost.cycles);
@@ -206,7 +206,7 @@ impl LinkCosts {
         self.costs.insert(link, LinkEstimate { cycles: cost.value, certain: false, margin: cost.half_width() });
     }
 
-    fn link_cycles(&self, link: Link) -> f64 {
+    fn estimated_cycles(&self, link: Link) -> f64 {
         self.costs.get(&link).map_or(f64::NAN, |cost| cost.cycles)
     }
 
@@ -230,7 +230,7 @@ impl LinkCosts {
         self.trips.get(link).copied().filter(|trip| trip.load.is_finite() && trip.whole.is_finite())
     }
 
-    /// Costs of one certain cycle per link.
+    /// Costs of one certain core cycle per link.
     #[cfg(test)]
     pub(crate) fn from_ones(links: &[Link]) -> LinkCosts {
         let cost = LinkEstimate { cycles: 1.0, certain: true, margin: 0.0 };
@@ -259,31 +259,31 @@ impl LinkCosts {
     }
 }
 
-/// The entry state and surroundings that a cycle's program needs.
+/// The entry state and surroundings that a circuit's program needs.
 fn find_surroundings(period: &[u8], init: &[u8]) -> (EntryState, TimingSurroundings) {
     let world = Snippet::new(period.to_vec(), init.to_vec(), "").outline(true).world;
     (world, TimingSurroundings { touches_memory: true, vectors: world.vectors, ..TimingSurroundings::default() })
 }
 
-/// Core cycles per turn of each cycle: the most common mode of all layouts in several sweeps.
-fn time_cycles(
+/// Core cycles per turn of each circuit: the most common mode of all layouts in several sweeps.
+fn time_circuits(
     timer: &ProgramTimer,
     executor: &mut dyn Executor,
-    cycles: &[LinkCycle],
+    circuits: &[LinkCircuit],
     random: &mut Random,
 ) -> Result<Vec<Interval>, RunError> {
     let init = encode_init();
-    // Each cycle is timed by itself: wide vector units sleep while narrower code runs.
-    let program = |cycle: &LinkCycle| {
-        let period = encode_instructions(&cycle.body).expect("links can be encoded");
+    // Each circuit is timed by itself: wide vector units sleep while narrower code runs.
+    let program = |circuit: &LinkCircuit| {
+        let period = encode_instructions(&circuit.body).expect("links can be encoded");
         let (world, surroundings) = find_surroundings(&period, &init);
-        let program = timer.build_program(world, &init, &period, CYCLE_TURNS);
-        (LoopedProgram { program, copies: CYCLE_TURNS, loops: CYCLE_LOOPS }, surroundings)
+        let program = timer.build_program(world, &init, &period, CIRCUIT_TURNS);
+        (LoopedProgram { program, copies: CIRCUIT_TURNS, loops: CIRCUIT_LOOPS }, surroundings)
     };
-    let control = program(&LinkCycle::control_cycle()).0;
-    let programs = cycles.iter().map(program).map(|(timed, around)| ([timed, control.clone()], around));
+    let control = program(&LinkCircuit::control_circuit()).0;
+    let programs = circuits.iter().map(program).map(|(timed, around)| ([timed, control.clone()], around));
     let programs: Vec<([LoopedProgram; 2], TimingSurroundings)> = programs.collect();
-    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); cycles.len()];
+    let mut costs: Vec<Vec<f64>> = vec![Vec::new(); circuits.len()];
     for _ in 0..SWEEPS {
         for ((timed, surroundings), costs) in programs.iter().zip(&mut costs) {
             costs.extend(time_layouts(timer, executor, timed, *surroundings, random)?);

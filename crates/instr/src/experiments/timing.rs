@@ -6,9 +6,9 @@
 //! ruler's long loop. They measure the ticks per core cycle at that moment. On Golden Cove, the
 //! clock changes by a thirtieth within a round: down in dense 512-bit code, up elsewhere.
 //!
-//! Two sentinels reject useless rounds. The *width sentinel* detects a busy sibling. The *wide
-//! sentinel* is a chain of ANDs in the programs' widest vector registers. It detects units that are
-//! not awake. On Golden Cove, such units run at less than a quarter of their speed. This lasts some
+//! Two calls in each round reject useless rounds. The *width sentinel* detects a busy sibling by the
+//! additions per core cycle. The *wake-up check* is a chain of ANDs in the programs' widest vector
+//! registers. It detects units that are not awake. On Golden Cove, such units run at less than a quarter of their speed. This lasts some
 //! microseconds after a rest, and occasionally a millisecond.
 
 use crate::forms::form_anatomy::encode_instructions;
@@ -69,8 +69,8 @@ pub(crate) struct TimingSize {
 struct RoundCalls {
     /// Iterations of the ruler's chains.
     loops: u64,
-    /// The wide sentinel among the calls, if any: 0 has 256 bits, 1 has 512.
-    width: Option<usize>,
+    /// The size of the wake-up check among the calls, if any: 0 has 256 bits, 1 has 512.
+    wake_up: Option<usize>,
     /// See [`TimingSurroundings::emptied`].
     emptied: bool,
 }
@@ -105,7 +105,7 @@ pub struct ProgramTimer<'a> {
     rest: RefCell<RunningMedian>,
     /// Overhead of a probe.
     probe: RefCell<RunningMedian>,
-    /// Time of the wide sentinels with awake units: 256 and 512 bits.
+    /// Core cycles of the wake-up checks with awake units: 256 and 512 bits.
     awake: RefCell<[RunningMedian; 2]>,
 }
 
@@ -117,13 +117,13 @@ const ROUND_PROGRAMS: usize = 14;
 const RULER_CALLS: usize = column::BRIEF;
 /// Iterations of the ruler's long loop per iteration of a probe.
 const PROBE_DIVISOR: u64 = 3;
-/// Units are asleep if the wide sentinel takes longer than usual by this share. Asleep, it takes
+/// Units are asleep if the wake-up check takes longer than usual by this share. Asleep, it takes
 /// several times as long.
 const ASLEEP_SHARE: f64 = 0.15;
-/// Links in the wide sentinel's loop, and iterations of its two calls: one wakes the units, the
-/// other checks them.
-const WIDE_LINKS: usize = 16;
-const WIDE_LOOPS: [u64; 2] = [200, 50];
+/// Links in the loop of the wake-up check, and iterations of its two calls: one wakes the units,
+/// the other checks them.
+const WAKE_UP_LINKS: usize = 16;
+const WAKE_UP_LOOPS: [u64; 2] = [200, 50];
 /// Approximate iterations of the ruler's chains, and iterations per unit of clock resolution.
 const RULER_LOOPS: usize = 100;
 const RULER_PER_STEP: f64 = 5.0;
@@ -183,19 +183,19 @@ impl<'a> ProgramTimer<'a> {
         let TimingSize { layouts, warm_up, rounds } = size;
         let RulerPrograms { imul: [short, long], sentinel, .. } = RulerPrograms::new(self.clock);
         let mut all = vec![short, long, sentinel];
-        let wide = self.build_wide_sentinel(surroundings.vectors);
-        let width = wide.as_ref().map(|(width, _)| *width);
-        all.extend(wide.map(|(_, program)| program));
+        let check = self.build_wake_up_check(surroundings.vectors);
+        let wake_up = check.as_ref().map(|(size, _)| *size);
+        all.extend(check.map(|(_, program)| program));
         let emptied = surroundings.emptied;
         all.extend(programs.iter().map(|timed| timed.program.clone()));
         let arena = executor.arena_len();
         let mut round_calls = Vec::new();
-        let mut stages = Vec::new();
+        let mut planned = Vec::new();
         for _ in 0..layouts {
             let least = RULER_LOOPS + (RULER_PER_STEP * self.step) as usize;
             let loops = (least - least / 8 + random.below(least / 4)) as u64;
-            let calls = RoundCalls { loops, width, emptied };
-            stages.push(self.build_stage(&all, programs, calls, arena, random)?);
+            let calls = RoundCalls { loops, wake_up, emptied };
+            planned.push(self.plan_layout(&all, programs, calls, arena, random)?);
             round_calls.push(calls);
         }
         let pace = BatchPace {
@@ -205,12 +205,12 @@ impl<'a> ProgramTimer<'a> {
             delay: DELAY_LEAST.max((4.0 * self.step) as u32),
             deadline: DEADLINE,
         };
-        let layouts = Schedule::with_layouts(all, pace, stages).measure(executor)?.into_iter().zip(round_calls);
+        let layouts = Schedule::with_layouts(all, pace, planned).measure(executor)?.into_iter().zip(round_calls);
         let read = |(samples, calls)| self.read_samples(&samples, programs, calls);
         Ok(layouts.map(read).collect())
     }
 
-    fn build_stage(
+    fn plan_layout(
         &self,
         all: &[Program],
         programs: &[LoopedProgram],
@@ -218,7 +218,7 @@ impl<'a> ProgramTimer<'a> {
         arena: usize,
         random: &mut Random,
     ) -> Result<PlannedLayout, RunError> {
-        let RoundCalls { loops, width, emptied } = calls;
+        let RoundCalls { loops, wake_up, emptied } = calls;
         // Only the timed programs change places.
         let first = all.len() - programs.len();
         let code = schedule::place_programs(all, first, first..all.len(), arena, None, random)?;
@@ -226,12 +226,12 @@ impl<'a> ProgramTimer<'a> {
         let sentinel = ruler[column::BRIEF_SENTINEL];
         let probe = ProgramCall { place: column::IMUL_LONG, loop_count: count_probe_loops(loops) };
         // Wide vector units slept while the ruler ran.
-        let wide: Vec<ProgramCall> = match width.is_some() {
-            true => WIDE_LOOPS.map(|loop_count| ProgramCall { place: RULER_CALLS, loop_count }).to_vec(),
+        let wake_up_calls: Vec<ProgramCall> = match wake_up.is_some() {
+            true => WAKE_UP_LOOPS.map(|loop_count| ProgramCall { place: RULER_CALLS, loop_count }).to_vec(),
             false => Vec::new(),
         };
         let mut calls = ruler.to_vec();
-        calls.extend(&wide);
+        calls.extend(&wake_up_calls);
         calls.push(probe);
         for (index, timed) in programs.iter().enumerate() {
             // An untimed call: other programs have trained the branch predictors since the previous
@@ -253,8 +253,8 @@ impl<'a> ProgramTimer<'a> {
     }
 
     /// The chain that checks the widest vector units. `None` if programs use only narrow ones.
-    fn build_wide_sentinel(&self, vectors: VectorSetup) -> Option<(usize, Program)> {
-        let (width, code, register) = match vectors {
+    fn build_wake_up_check(&self, vectors: VectorSetup) -> Option<(usize, Program)> {
+        let (size, code, register) = match vectors {
             VectorSetup::None | VectorSetup::Legacy => return None,
             VectorSetup::Ymm | VectorSetup::Evex => (0, Code::VEX_Vandps_ymm_ymm_ymmm256, Register::YMM0),
             VectorSetup::Zmm => (1, Code::EVEX_Vpandd_zmm_k1z_zmm_zmmm512b32, Register::ZMM0),
@@ -262,7 +262,7 @@ impl<'a> ProgramTimer<'a> {
         let link = Instruction::with3(code, register, register, register + 1).expect("three registers");
         let link = encode_instructions(&[link]).expect("a plain instruction");
         let world = EntryState { vectors, avx: true, ..EntryState::default() };
-        Some((width, self.build_program(world, &[], &link, WIDE_LINKS)))
+        Some((size, self.build_program(world, &[], &link, WAKE_UP_LINKS)))
     }
 
     fn read_samples(
@@ -271,7 +271,7 @@ impl<'a> ProgramTimer<'a> {
         programs: &[LoopedProgram],
         calls: RoundCalls,
     ) -> Vec<ProgramTiming> {
-        let RoundCalls { loops, width, emptied } = calls;
+        let RoundCalls { loops, wake_up, emptied } = calls;
         let mut timings = vec![ProgramTiming::default(); programs.len()];
         let gauge = Gauge::brief_ruler(loops, sentinel_loops(self.step), self.imul_latency);
         for ticks in samples.rounds() {
@@ -287,12 +287,12 @@ impl<'a> ProgramTimer<'a> {
             }
             let shared = self.is_shared(&gauge, ticks);
             let mut first = RULER_CALLS;
-            if let Some(width) = width {
-                first += WIDE_LOOPS.len();
-                let wide = ticks[first - 1] / rate;
-                let awake = &mut self.awake.borrow_mut()[width];
-                awake.learn(wide);
-                let asleep = awake.median_figure().is_some_and(|usual| wide > (1.0 + ASLEEP_SHARE) * usual);
+            if let Some(size) = wake_up {
+                first += WAKE_UP_LOOPS.len();
+                let checked = ticks[first - 1] / rate;
+                let awake = &mut self.awake.borrow_mut()[size];
+                awake.learn(checked);
+                let asleep = awake.median_figure().is_some_and(|usual| checked > (1.0 + ASLEEP_SHARE) * usual);
                 if asleep && !shared {
                     continue;
                 }
@@ -301,8 +301,8 @@ impl<'a> ProgramTimer<'a> {
             // of its own.
             let mut known = self.probe.borrow_mut();
             let links = gauge.long_chain_cycles(count_probe_loops(loops));
-            // After the wide sentinel, the clock may have changed since the ruler.
-            if width.is_none() {
+            // After the wake-up check, the clock may have changed since the ruler.
+            if wake_up.is_none() {
                 known.learn(ticks[first] / rate - links);
             }
             let probe = links + known.median_figure().unwrap_or(rest);

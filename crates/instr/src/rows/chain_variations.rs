@@ -49,7 +49,7 @@ impl RowAnalysis<'_> {
             passes.iter().map(|pass| self.estimate_variations(std::slice::from_ref(pass), index, meaning)).collect();
         let has_plan = all.iter().any(|(variation, _)| variation.is_none());
         let has_two = all.len() > 1 && self.find_regimes(passes, index).is_some();
-        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
+        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
         all.retain(|(variation, (.., raw))| {
             let is_bound = has_two && *raw <= rate * (1.0 + BOUND_SHARE);
             let quicker = |variations: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
@@ -77,7 +77,7 @@ impl RowAnalysis<'_> {
         };
         let readings: Vec<&ProgramReading> = passes.iter().filter_map(|pass| pass.get(index)).collect();
         // If links may be quicker too, the difference can't be attributed.
-        let less = self.gauge.sum(links).filter(|_| self.gauge.is_steady(links))?.cycles;
+        let less = self.link_costs.sum(links).filter(|_| self.link_costs.is_steady(links))?.cycles;
         estimate_regimes(&readings, less, self.confidence)
     }
 
@@ -129,18 +129,18 @@ impl RowAnalysis<'_> {
         renamed: Option<f64>,
     ) -> Option<LatencyFigure> {
         let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return None };
-        let LinkEstimate { cycles, certain, .. } = self.gauge.sum(links)?;
+        let LinkEstimate { cycles, certain, .. } = self.link_costs.sum(links)?;
         // Links that don't depend on the convention.
         let own = |link: &&Link| match renamed {
             Some(_) => !is_memory_link(link),
-            None => self.gauge.sum(&[**link]).is_some_and(|cost| cost.certain),
+            None => self.link_costs.sum(&[**link]).is_some_and(|cost| cost.certain),
         };
         let apart: Vec<Link> = links.iter().filter(own).copied().collect();
-        let other_links = self.gauge.sum(&apart)?;
+        let other_links = self.link_costs.sum(&apart)?;
         // A chain that is faster than its own links is not closed: with memory renaming, a store
         // does not wait for its address. Links through memory may vanish. Links between classes
         // take at least a cycle.
-        let least = |link: &Link| match self.gauge.sum(&[*link]) {
+        let least = |link: &Link| match self.link_costs.sum(&[*link]) {
             Some(cost) if cost.certain => cost.cycles,
             _ => 1.0,
         };
@@ -152,7 +152,7 @@ impl RowAnalysis<'_> {
         // If the convention gives a link more than the whole, only the whole is known.
         let whole = is_renamed || !certain && raw.high < cycles;
         let (cycles, taken) = if whole { (other_links.cycles, apart) } else { (cycles, links.clone()) };
-        let margin = self.gauge.sum(&taken)?.margin;
+        let margin = self.link_costs.sum(&taken)?.margin;
         let cost = memory_links::subtract_cost(raw.widen_by(margin), cycles);
         let turn = Listing::from_bytes(turn).text().replace('\n', "; ");
         let subtracted = match taken.is_empty() {
@@ -238,7 +238,7 @@ impl RowAnalysis<'_> {
     /// The least latency from the address of memory to an output, by a chain that its instances'
     /// rate does not limit. `alternates` selects alternating chains.
     pub(super) fn address_cost(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
-        let rate = self.plan.best_rate(passes.first()?);
+        let rate = self.plan.least_rthroughput(passes.first()?);
         let fits = |meaning: &ExperimentMeaning| {
             let ExperimentMeaning::Latency { from, to, variant: None, .. } = meaning else { return false };
             from == "mem_addr" && to == output && meaning.is_alternating() == alternates

@@ -277,9 +277,10 @@ mod tests {
             pass
         };
         let passes: Vec<_> = passes.iter().map(pass).collect();
-        let gauge = LinkCosts::default();
+        let link_costs = LinkCosts::default();
         let mut row = row("shl", "r64, imm8", Vec::new(), 0.0);
-        RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.1 }.fill_row(&mut row, &passes);
+        RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.1 }
+            .fill_row(&mut row, &passes);
         assert_eq!(row.tried[0], "immediate 0x0");
         let rates = row.throughput.unwrap().variants;
         assert!(rates.iter().all(|variant| variant.immediate.as_deref() == Some("0x0")));

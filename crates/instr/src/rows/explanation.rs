@@ -95,12 +95,12 @@ pub struct ProgramTrial {
 pub fn explain_row(
     row: &InstrRow,
     plan: &FormPlan,
-    gauge: &LinkCosts,
+    link_costs: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
-    let mut trials = explain_usual(row, plan, gauge, passes, confidence);
-    trials.extend(explain_constants(row, plan, gauge, passes, confidence));
+    let mut trials = explain_usual(row, plan, link_costs, passes, confidence);
+    trials.extend(explain_constants(row, plan, link_costs, passes, confidence));
     trials
 }
 
@@ -108,11 +108,11 @@ pub fn explain_row(
 fn explain_usual(
     row: &InstrRow,
     plan: &FormPlan,
-    gauge: &LinkCosts,
+    link_costs: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
-    let explained = RowExplainer { row, plan, gauge, confidence };
+    let explained = RowExplainer { row, plan, link_costs, confidence };
     let best = find_best_rate(row, plan, passes, confidence);
     let mut trials = Vec::new();
     for (index, experiment) in plan.experiments.iter().enumerate() {
@@ -149,7 +149,7 @@ fn explain_usual(
 struct RowExplainer<'a> {
     row: &'a InstrRow,
     plan: &'a FormPlan,
-    gauge: &'a LinkCosts,
+    link_costs: &'a LinkCosts,
     confidence: f64,
 }
 
@@ -178,12 +178,12 @@ impl RowExplainer<'_> {
         values: Option<String>,
         raw: Option<f64>,
     ) -> ProgramTrial {
-        let (row, gauge) = (self.row, self.gauge);
+        let (row, link_costs) = (self.row, self.link_costs);
         let ExperimentMeaning::Latency { from, to, variant, links, turn, .. } = meaning else { return trial };
         let (from, to, variant) = (Some(from.clone()), Some(to.clone()), values.or_else(|| variant.clone()));
         let mut trial = ProgramTrial { question: "latency", from, to, variant, assembly: disassemble(turn), ..trial };
         let one = |link: &Link| {
-            let cost = gauge.sum(&[*link]);
+            let cost = link_costs.sum(&[*link]);
             LinkCost {
                 name: link.name.to_string(),
                 cycles: cost.map(|cost| cost.cycles),
@@ -196,7 +196,7 @@ impl RowExplainer<'_> {
             true => "a closed chain of this form alone".to_string(),
             false => "a chain of this form and links".to_string(),
         };
-        let sum = gauge.sum(links);
+        let sum = link_costs.sum(links);
         trial.cost = raw.zip(sum).map(|(raw, sum)| raw - sum.cycles);
         let assembly = trial.assembly.replace('\n', "; ");
         let is_ours = |latency: &&OperandLatency| {
@@ -288,18 +288,18 @@ fn summarize_curve(readings: &[&ProgramReading]) -> Vec<ShortChainCost> {
 fn explain_constants(
     row: &InstrRow,
     plan: &FormPlan,
-    gauge: &LinkCosts,
+    link_costs: &LinkCosts,
     passes: &[Vec<ProgramReading>],
     confidence: f64,
 ) -> Vec<ProgramTrial> {
     let mut trials = Vec::new();
     for tried in constant_variants::collect_tried(plan, passes) {
-        let analysis = RowAnalysis { plan: &tried.plan, gauge, confidence, nop_cycles: gauge.nop_cycles() };
+        let analysis = RowAnalysis { plan: &tried.plan, link_costs, confidence, nop_cycles: link_costs.nop_cycles() };
         let alone = analysis.analyze_headlines(row, &tried.passes);
         let name = tried.constant.to_string();
         let rate = row.throughput.iter().flat_map(|throughput| &throughput.variants);
         let rated = rate.into_iter().any(|variant| variant.variant == name);
-        for trial in explain_usual(&alone, &tried.plan, gauge, &tried.passes, confidence) {
+        for trial in explain_usual(&alone, &tried.plan, link_costs, &tried.passes, confidence) {
             let ends = (trial.from.as_ref(), trial.to.as_ref());
             let is_it = |latency: &&OperandLatency| {
                 latency.variant.as_ref() == Some(&name) && (Some(&latency.from), Some(&latency.to)) == ends
@@ -420,10 +420,11 @@ mod tests {
             ProgramReading { cycles: vec![cycles, cycles, cycles + 0.001], ..ProgramReading::default() }
         };
         let passes = vec![plan.experiments.iter().map(reading).collect::<Vec<ProgramReading>>(); 2];
-        let gauge = LinkCosts::default();
+        let link_costs = LinkCosts::default();
         let mut row = row("add", "r64, r64", Vec::new(), 0.0);
-        RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 }.fill_row(&mut row, &passes);
-        let trials = explain_row(&row, &plan, &gauge, &passes, 0.95);
+        RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 }
+            .fill_row(&mut row, &passes);
+        let trials = explain_row(&row, &plan, &link_costs, &passes, 0.95);
         assert_eq!(trials.len(), plan.experiments.len());
         assert!(trials.iter().all(|trial| trial.passes.len() == 2 && !trial.why.is_empty()));
         let rates: Vec<&ProgramTrial> = trials.iter().filter(|trial| trial.question == "throughput").collect();

@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn a_variation_missing_from_one_pass_is_ignored() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let gauge = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let quicker = [(ChainVariation::Longer(8), 12.0)];
         let (once, index) = read(&plan, 5.0, &quicker);
         let found = |other: &[(ChainVariation, f64)]| {
@@ -217,8 +217,8 @@ mod tests {
         if plan.vary_chain(index, ChainVariation::Beside(3)).is_none() {
             return;
         }
-        let gauge = LinkCosts::default();
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::default();
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let rates = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         let rate_at = plan.experiments.iter().position(rates).unwrap();
         let variation = |has_two: bool, rate: f64| {
@@ -239,8 +239,8 @@ mod tests {
     #[test]
     fn the_quickest_variation_counts_and_a_longer_chain_proves_that_the_rate_is_no_limit() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let gauge = LinkCosts::from_ones(&[links::FROM_32]);
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::from_ones(&[links::FROM_32]);
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let variation = ChainVariation::Longer(8);
         let links = match plan.vary_chain(1 + 7, variation) {
             Some(FormExperiment { meaning: ExperimentMeaning::Latency { links, .. }, .. }) => links.len() as f64,

@@ -45,6 +45,6 @@ impl RowAnalysis<'_> {
         }
         let bytes = self.plan.anatomy.memory_bytes;
         let alike = || LOADS.iter().copied().find(|load| load.bytes == bytes);
-        self.gauge.find_trip(&links.iter().copied().find(is_memory_link).or_else(alike)?)
+        self.link_costs.find_trip(&links.iter().copied().find(is_memory_link).or_else(alike)?)
     }
 }

@@ -37,7 +37,7 @@ impl RowAnalysis<'_> {
     /// Judges all chains through memory that are not known to be renamed, by the others between the
     /// same ends.
     pub(super) fn judge_standings(&self, passes: &[Vec<ProgramReading>]) -> BTreeMap<usize, ChainStanding> {
-        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.best_rate(readings));
+        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
         let unrenamed = |alternates: bool| {
             let chains = self.plan.experiments.iter().enumerate().filter(move |(_, one)| {
                 let ExperimentMeaning::Latency { ports: Some(ports), .. } = &one.meaning else {
@@ -163,8 +163,8 @@ mod tests {
         }
         let worse = |renamed| {
             let trip = StoreLoadTrip { load: 4.0, whole: 7.0, renamed };
-            let gauge = LinkCosts::from_ones(&links).with_trip(&links, trip);
-            let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+            let link_costs = LinkCosts::from_ones(&links).with_trip(&links, trip);
+            let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
             let standings = analysis.judge_standings(std::slice::from_ref(&readings));
             chains.map(|index| standings.get(&index) == Some(&ChainStanding::Worse))
         };

@@ -54,7 +54,7 @@ pub(crate) struct RowAnalysis<'a> {
     /// The experiments of the form.
     pub plan: &'a FormPlan,
     /// Costs of links in chains.
-    pub gauge: &'a LinkCosts,
+    pub link_costs: &'a LinkCosts,
     /// Confidence level of the intervals.
     pub confidence: f64,
     /// Core cycles of a NOP: one over the width of the core.
@@ -130,7 +130,7 @@ impl RowAnalysis<'_> {
     /// The sum of a chain's link costs.
     pub(super) fn sum_links(&self, meaning: &ExperimentMeaning) -> f64 {
         let ExperimentMeaning::Latency { links, .. } = meaning else { return 0.0 };
-        self.gauge.sum(links).map_or(0.0, |cost| cost.cycles)
+        self.link_costs.sum(links).map_or(0.0, |cost| cost.cycles)
     }
 }
 
@@ -184,8 +184,8 @@ pub(super) mod tests {
     #[test]
     fn passes_agree_if_the_two_fastest_do() {
         let plan = plan("Imul_r64_rm64 r64, r64");
-        let gauge = LinkCosts::default();
-        let analysis = RowAnalysis { plan: &plan, gauge: &gauge, confidence: 0.95, nop_cycles: 0.2 };
+        let link_costs = LinkCosts::default();
+        let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let caveat = |costs: &[f64]| analysis.find_disagreement(costs.to_vec(), 0.0, "x").is_some();
         assert!(!caveat(&[1.0]) && !caveat(&[1.0, 1.015]) && !caveat(&[1.0, 4.5, 1.01]));
         assert!(caveat(&[1.0, 4.5]) && caveat(&[1.0, 1.03, 1.06]));

@@ -57,7 +57,7 @@ fn measure_form(
         })
         .collect();
     let trials = match survey.plan_form(form) {
-        Ok(plan) => explain_row(&row, &plan, &survey.gauge, &passes, survey.confidence),
+        Ok(plan) => explain_row(&row, &plan, &survey.link_costs, &passes, survey.confidence),
         Err(_) => Vec::new(),
     };
     Ok((row, trials))
