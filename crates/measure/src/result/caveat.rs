@@ -311,5 +311,7 @@ fn check_dropped_rounds(estimate: &CostEstimate) -> Option<Caveat> {
     if share <= DROPPED_SHARE {
         return None;
     }
-    new_caveat(CaveatKind::Noisy, format!("{:.0} % of the rounds were disturbed and dropped", 100.0 * share))
+    let percent = 100.0 * share;
+    let text = format!("{percent:.0} % of the rounds were not used: disturbed, or in a layout that is left out");
+    new_caveat(CaveatKind::Noisy, text)
 }

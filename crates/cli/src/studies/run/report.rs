@@ -238,10 +238,10 @@ fn detail_lines(record: &RunRecord) -> Vec<String> {
     // Rounded, because 100 × 0.57 is 56.99999999999999.
     let percent = (1e6 * record.confidence).round() / 1e4;
     lines.push(format!(
-        "{percent} % interval over {} layouts of {} rounds in all, {} dropped",
+        "{percent} % interval over {} layouts, {} of {} rounds used",
         record.layouts,
-        record.samples + record.dropped,
-        record.dropped
+        record.samples,
+        record.samples + record.dropped
     ));
     let looped = record.loop_count.map_or(String::new(), |count| format!(", looped {count} times"));
     if record.cold.is_any() {
