@@ -5,7 +5,8 @@ use crate::bodies::links::Link;
 use crate::forms::form_anatomy::{OperandPlace, OperandPort};
 use cyclescope_code::program::EntryState;
 
-/// A chain within this share of its instances' rate may be limited by that rate.
+/// A chain may be limited by throughput if its cost exceeds the reciprocal throughput by no more
+/// than this share.
 pub(crate) const BOUND_SHARE: f64 = 0.03;
 
 /// An input, an output, and the registers of a chain between them.
@@ -54,12 +55,12 @@ pub enum ExperimentMeaning {
 }
 
 impl ExperimentMeaning {
-    /// Whether it measures a rate, not a chain.
-    pub(crate) fn is_rate(&self) -> bool {
+    /// Whether it measures a reciprocal throughput, not a chain.
+    pub(crate) fn is_throughput(&self) -> bool {
         match self {
             ExperimentMeaning::Throughput { .. } => true,
             ExperimentMeaning::Latency { .. } | ExperimentMeaning::SameDestination { .. } => false,
-            ExperimentMeaning::Operands { of, .. } => of.is_rate(),
+            ExperimentMeaning::Operands { of, .. } => of.is_throughput(),
         }
     }
 

@@ -1,4 +1,7 @@
 //! Measures one form once: a first look at all programs, then layouts of those that matter.
+//!
+//! [`FormMeasurement::run`] is in [`constant_screening`](super::constant_screening): it measures
+//! the form here, and then its other constants.
 
 use super::experiment::{BOUND_SHARE, ChainVariation, ExperimentMeaning, FormExperiment};
 use super::form_plan::FormPlan;
@@ -36,7 +39,8 @@ const PADDING_LEAST: usize = 8;
 const PADDING_MOST: usize = 64;
 /// Upper limit of fillers per instance.
 const FILLERS_MOST: usize = 12;
-/// A chain may be limited by its instances' rate if it is slower by no more than this share.
+/// A chain may be limited by throughput if its cost exceeds the reciprocal throughput by no more
+/// than this share.
 const NEAR_SHARE: f64 = 0.3;
 /// A chain's cost is a whole number if it is this close to one, in cycles.
 const WHOLE_CYCLES: f64 = 0.03;
@@ -225,7 +229,7 @@ impl FormMeasurement<'_> {
         LoopedProgram { program, copies: repeats * experiment.copies, loops }
     }
 
-    /// Measures the rate of code that comes from the decoders. The first reading records it.
+    /// Measures the throughput of code that comes from the decoders. The first reading records it.
     fn measure_decoders(
         &self,
         executor: &mut dyn Executor,
@@ -242,7 +246,7 @@ impl FormMeasurement<'_> {
     }
 
     /// Measures variations of chains that may be slow for another reason than their latency. A
-    /// chain may be limited by the rate of its instances. A cost that is not a whole number
+    /// chain may be limited by the throughput of its instances. A cost that is not a whole number
     /// suggests waits for a unit, or units of different latency. Later passes repeat the variations
     /// of earlier ones.
     fn remeasure_chains(
@@ -251,9 +255,9 @@ impl FormMeasurement<'_> {
         readings: &mut [ProgramReading],
         random: &mut Random,
     ) -> Result<(), RunError> {
-        let rate = self.plan.least_rthroughput(readings);
-        let more = (rate.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
-        if rate.is_infinite() || more > PADDING_MOST {
+        let rthroughput = self.plan.least_rthroughput(readings);
+        let more = (rthroughput.ceil() as usize).saturating_add(2).max(PADDING_LEAST);
+        if rthroughput.is_infinite() || more > PADDING_MOST {
             return Ok(());
         }
         let mut chosen: Vec<(usize, ChainVariation)> = Vec::new();
@@ -266,7 +270,7 @@ impl FormMeasurement<'_> {
             if self.plan.is_through_memory(index) {
                 continue;
             }
-            let bound = rate > 1.0 - BOUND_SHARE && cycles <= rate * (1.0 + NEAR_SHARE);
+            let bound = rthroughput > 1.0 - BOUND_SHARE && cycles <= rthroughput * (1.0 + NEAR_SHARE);
             // The margin keeps chance from changing the verdict between runs.
             let chance = t_interval(&reading.cycles, CONFIDENCE).map_or(0.0, |cost| cost.half_width());
             let odd = cycles > 1.0 && (cycles - cycles.round()).abs() > WHOLE_CYCLES + chance;

@@ -49,9 +49,9 @@ impl RowAnalysis<'_> {
             passes.iter().map(|pass| self.estimate_variations(std::slice::from_ref(pass), index, meaning)).collect();
         let has_plan = all.iter().any(|(variation, _)| variation.is_none());
         let has_two = all.len() > 1 && self.find_regimes(passes, index).is_some();
-        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
+        let rthroughput = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
         all.retain(|(variation, (.., raw))| {
-            let is_bound = has_two && *raw <= rate * (1.0 + BOUND_SHARE);
+            let is_bound = has_two && *raw <= rthroughput * (1.0 + BOUND_SHARE);
             let quicker = |variations: &Vec<(Option<ChainVariation>, LatencyFigure)>| {
                 let figure =
                     |variation: Option<ChainVariation>| variations.iter().find(|(other, _)| *other == variation);
@@ -112,7 +112,7 @@ impl RowAnalysis<'_> {
             let cost = estimate_usual(&variation_figures(passes, index, variation), self.confidence)?.cost;
             let (latency, certain, raw) =
                 self.subtract_links(&self.plan.vary_chain(index, variation)?.meaning, cost, None)?;
-            // Such a long chain is not limited by the rate of its instances.
+            // Such a long chain is not limited by throughput.
             let raw = if matches!(variation, ChainVariation::Longer(_)) { f64::INFINITY } else { raw };
             Some((Some(variation), (latency, certain, raw)))
         });
@@ -188,7 +188,7 @@ impl RowAnalysis<'_> {
     ) -> Option<LatencyFigure> {
         let all = self.estimate_variations(passes, index, meaning);
         let (_, least) = self.find_quickest(passes, index, meaning)?;
-        // A longer chain with the same latency shows that the rate does not limit this one either.
+        // A longer chain with the same latency shows that throughput does not limit this one either.
         let same = |(_, (latency, _, raw)): &(Option<ChainVariation>, LatencyFigure)| {
             raw.is_infinite() && (latency_cycles(latency) - latency_cycles(&least.0)).abs() <= SAME_CYCLES
         };
@@ -238,7 +238,7 @@ impl RowAnalysis<'_> {
     /// The least latency from the address of memory to an output, by a chain that its instances'
     /// rate does not limit. `alternates` selects alternating chains.
     pub(super) fn address_cost(&self, passes: &[Vec<ProgramReading>], output: &str, alternates: bool) -> Option<f64> {
-        let rate = self.plan.least_rthroughput(passes.first()?);
+        let rthroughput = self.plan.least_rthroughput(passes.first()?);
         let fits = |meaning: &ExperimentMeaning| {
             let ExperimentMeaning::Latency { from, to, variant: None, .. } = meaning else { return false };
             from == "mem_addr" && to == output && meaning.is_alternating() == alternates
@@ -246,7 +246,7 @@ impl RowAnalysis<'_> {
         let experiments = self.plan.experiments.iter().enumerate().filter(|(_, one)| fits(&one.meaning));
         let found = experiments.filter_map(|(index, one)| self.estimate_latency(passes, index, &one.meaning));
         let own = found.filter(|(latency, _, raw)| {
-            latency.variant.is_none() && (*raw > rate * (1.0 + BOUND_SHARE) || rate.is_infinite())
+            latency.variant.is_none() && (*raw > rthroughput * (1.0 + BOUND_SHARE) || rthroughput.is_infinite())
         });
         own.map(|(latency, ..)| latency_cycles(&latency)).min_by(f64::total_cmp)
     }

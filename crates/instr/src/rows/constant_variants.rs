@@ -246,7 +246,7 @@ mod tests {
     fn readings(plan: &FormPlan, rate: f64, latency: f64, stray: usize) -> Vec<ProgramReading> {
         let mut first = true;
         let reading = |meaning: &ExperimentMeaning| {
-            let usual = if meaning.is_rate() { rate } else { latency };
+            let usual = if meaning.is_throughput() { rate } else { latency };
             let stray = if std::mem::take(&mut first) { stray } else { 0 };
             let layout = |at: usize| if at < stray { usual / 2.0 } else { usual * (1.0 + 1e-4 * at as f64) };
             ProgramReading { cycles: (0..6).map(layout).collect(), ..ProgramReading::default() }

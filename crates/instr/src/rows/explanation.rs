@@ -232,7 +232,7 @@ impl RowExplainer<'_> {
 
 /// A trial with the figures of its layouts by pass, and their estimate.
 fn build_trial(experiment: &FormExperiment, layouts: &[Vec<f64>], confidence: f64) -> (ProgramTrial, Option<f64>) {
-    let estimate = if experiment.meaning.is_rate() { modes::estimate_lowest } else { modes::estimate_usual };
+    let estimate = if experiment.meaning.is_throughput() { modes::estimate_lowest } else { modes::estimate_usual };
     let raw = estimate(&layouts.concat(), confidence).map(|estimate| estimate.cost.value);
     let passes = layouts.iter().filter_map(|cycles| find_spread(cycles)).collect();
     (ProgramTrial { passes, ..empty_trial(experiment) }, raw)

@@ -20,7 +20,7 @@ impl RowAnalysis<'_> {
     fn choose_latencies(
         &self,
         passes: &[Vec<ProgramReading>],
-        rate: Option<f64>,
+        rthroughput: Option<f64>,
         row: &mut InstrRow,
     ) -> Vec<(OperandLatency, bool, usize)> {
         let mut found: Vec<(OperandLatency, bool, usize)> = Vec::new();
@@ -32,7 +32,7 @@ impl RowAnalysis<'_> {
             if standings.get(&index) == Some(&ChainStanding::Worse) {
                 continue;
             }
-            self.judge_latency(&mut latency, raw, rate, row);
+            self.judge_latency(&mut latency, raw, rthroughput, row);
             if standings.get(&index) == Some(&ChainStanding::Unsure) {
                 self.bound_by_trip(&experiment.meaning, &mut latency);
             }
@@ -63,15 +63,15 @@ impl RowAnalysis<'_> {
         latency: &OperandLatency,
         row: &InstrRow,
     ) -> Option<(usize, Option<ChainVariation>)> {
-        let rate = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
-        let found = self.choose_latencies(passes, rate, &mut row.clone());
+        let rthroughput = row.throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        let found = self.choose_latencies(passes, rthroughput, &mut row.clone());
         let (.., index) = found.into_iter().find(|(other, ..)| other.is_same_pair(latency))?;
         let variation = self.find_quickest(passes, index, &self.plan.experiments[index].meaning)?.0;
         Some((index, variation))
     }
 
-    pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
-        let mut found = self.choose_latencies(passes, rate, row);
+    pub(super) fn add_latencies(&self, passes: &[Vec<ProgramReading>], rthroughput: Option<f64>, row: &mut InstrRow) {
+        let mut found = self.choose_latencies(passes, rthroughput, row);
         // Passes are compared only for the chosen chains.
         for (latency, _, index) in &mut found {
             let what = format!("{} to {}", latency.from, latency.to);
@@ -113,8 +113,14 @@ impl RowAnalysis<'_> {
         sort_headlines(&mut row.latency);
     }
 
-    /// Makes a latency an upper bound if its chain has no dependency or is limited by the rate.
-    pub(crate) fn judge_latency(&self, latency: &mut OperandLatency, raw: f64, rate: Option<f64>, row: &mut InstrRow) {
+    /// Makes a latency an upper bound if its chain has no dependency or is limited by throughput.
+    pub(crate) fn judge_latency(
+        &self,
+        latency: &mut OperandLatency,
+        raw: f64,
+        rthroughput: Option<f64>,
+        row: &mut InstrRow,
+    ) {
         let cost = latency.cost.value.unwrap_or(f64::NAN);
         let mut tag = |tag: &str| {
             if !row.tags.iter().any(|known| known == tag) {
@@ -124,30 +130,35 @@ impl RowAnalysis<'_> {
         if latency.bound == LatencyBound::Exact && (cost < CYCLE_LEAST || cost.is_nan()) {
             latency.bound = LatencyBound::Upper;
             let same = latency.variant.as_deref() == Some("same register");
-            match (same, rate) {
-                (true, Some(rate)) if raw < CYCLE_LEAST * rate => tag("zero_idiom"),
+            match (same, rthroughput) {
+                (true, Some(rthroughput)) if raw < CYCLE_LEAST * rthroughput => tag("zero_idiom"),
                 (true, _) => tag("dependency_breaking"),
                 (false, _) if !latency.chain.contains(" less ") && latency.from != latency.to => tag("eliminated"),
                 _ => {}
             }
             return;
         }
-        let bound_by_rate = rate.is_some_and(|rate| raw <= rate * (1.0 + BOUND_SHARE));
-        if bound_by_rate && (latency.bound == LatencyBound::Sum || cost > 1.0 + BOUND_SHARE) {
+        let bound_by_throughput = rthroughput.is_some_and(|rthroughput| raw <= rthroughput * (1.0 + BOUND_SHARE));
+        if bound_by_throughput && (latency.bound == LatencyBound::Sum || cost > 1.0 + BOUND_SHARE) {
             latency.bound = LatencyBound::Upper;
         }
     }
 
-    pub(super) fn add_false_dependency(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
+    pub(super) fn add_false_dependency(
+        &self,
+        passes: &[Vec<ProgramReading>],
+        rthroughput: Option<f64>,
+        row: &mut InstrRow,
+    ) {
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let ExperimentMeaning::SameDestination { to } = &experiment.meaning else { continue };
-            let (Some(estimate), Some(rate)) = (self.estimate_experiment(passes, index), rate) else {
+            let (Some(estimate), Some(rthroughput)) = (self.estimate_experiment(passes, index), rthroughput) else {
                 continue;
             };
             // A chain takes whole cycles. A lower cost has another cause.
             let cost = estimate.cost.value;
             let whole = cost >= 1.0 - PASS_SHARE && (cost - cost.round()).abs() <= SAME_CYCLES;
-            if !whole || cost < FALSE_DEPENDENCY_SHARE * rate {
+            if !whole || cost < FALSE_DEPENDENCY_SHARE * rthroughput {
                 continue;
             }
             // A partial write keeps the rest of the register.
@@ -221,14 +232,14 @@ mod tests {
         let analysis = RowAnalysis { plan: &plan, link_costs: &link_costs, confidence: 0.95, nop_cycles: 0.2 };
         let rates = |one: &FormExperiment| matches!(one.meaning, ExperimentMeaning::Throughput { variant: None, .. });
         let rate_at = plan.experiments.iter().position(rates).unwrap();
-        let variation = |has_two: bool, rate: f64| {
+        let variation = |has_two: bool, rthroughput: f64| {
             let curve = |turns: f64| 18.0 + 2.2 * turns + 1.8 * (turns - 50.0).max(0.0);
             let mut reading = super::super::regimes::tests::pass(&curve, 4.0);
             reading.regimes = reading.regimes.filter(|_| has_two);
             reading.again = vec![(ChainVariation::Beside(3), vec![2.0; 3])];
             let mut readings = vec![ProgramReading::default(); plan.experiments.len()];
             readings[index] = reading;
-            readings[rate_at].cycles = vec![rate; 3];
+            readings[rate_at].cycles = vec![rthroughput; 3];
             analysis.find_quickest(&[readings], index, &plan.experiments[index].meaning).unwrap().0
         };
         assert_eq!(variation(true, 2.0), None);

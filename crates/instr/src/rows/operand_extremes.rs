@@ -37,7 +37,7 @@ fn find_extremes<T: MeasuredCycles + Clone>(mut found: Vec<T>) -> Option<[(&'sta
 
 impl RowAnalysis<'_> {
     /// Adds variants with fast and slow operands to throughput and latencies.
-    pub(crate) fn add_operands(&self, passes: &[Vec<ProgramReading>], rate: Option<f64>, row: &mut InstrRow) {
+    pub(crate) fn add_operands(&self, passes: &[Vec<ProgramReading>], rthroughput: Option<f64>, row: &mut InstrRow) {
         let (mut rates, mut latencies) = (Vec::new(), Vec::new());
         for (index, experiment) in self.plan.experiments.iter().enumerate() {
             let ExperimentMeaning::Operands { values, of } = &experiment.meaning else { continue };
@@ -57,7 +57,7 @@ impl RowAnalysis<'_> {
             throughput.variants.extend(found.map(|(name, one)| ThroughputVariant { variant: name.to_string(), ..one }));
         }
         let judged = |(mut latency, raw): (OperandLatency, f64)| {
-            self.judge_latency(&mut latency, raw, rate, row);
+            self.judge_latency(&mut latency, raw, rthroughput, row);
             latency
         };
         let judged: Vec<OperandLatency> = latencies.into_iter().map(judged).collect();

@@ -37,7 +37,7 @@ impl RowAnalysis<'_> {
     /// Judges all chains through memory that are not known to be renamed, by the others between the
     /// same ends.
     pub(super) fn judge_standings(&self, passes: &[Vec<ProgramReading>]) -> BTreeMap<usize, ChainStanding> {
-        let rate = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
+        let rthroughput = passes.first().map_or(f64::INFINITY, |readings| self.plan.least_rthroughput(readings));
         let unrenamed = |alternates: bool| {
             let chains = self.plan.experiments.iter().enumerate().filter(move |(_, one)| {
                 let ExperimentMeaning::Latency { ports: Some(ports), .. } = &one.meaning else {
@@ -61,7 +61,7 @@ impl RowAnalysis<'_> {
             }
             let same = |(_, other, _): &&(usize, OperandLatency, f64)| (&other.from, &other.to) == (&one.from, &one.to);
             for (other, latency, raw) in alternating.iter().filter(same) {
-                let slow = rate.is_finite() && *raw <= rate * (1.0 + BOUND_SHARE);
+                let slow = rthroughput.is_finite() && *raw <= rthroughput * (1.0 + BOUND_SHARE);
                 let mixed = is_from_address(meaning)
                     || self.renames_memory(meaning) && latency_cycles(&one) < latency_cycles(latency) - MIXED_CYCLES;
                 match (slow, mixed) {

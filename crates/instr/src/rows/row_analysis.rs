@@ -36,14 +36,14 @@ fn describe_wide(cost: &Quantity) -> Option<String> {
     ((high - low) / 2.0 > WIDE_SHARE * value.abs()).then(|| format!("{low:.3} to {high:.3} core cycles"))
 }
 
-/// The caveat for rates with intervals that are too wide.
-fn wide_rates_caveat(throughput: &ReciprocalThroughput) -> Option<Caveat> {
+/// The caveat for reciprocal throughputs with intervals that are too wide.
+fn wide_throughput_caveat(throughput: &ReciprocalThroughput) -> Option<Caveat> {
     let own = [("reciprocal throughput".to_string(), Some(&throughput.cost))];
     let decoders = [("from the decoders".to_string(), throughput.decoders.as_ref())];
     let variants = throughput.variants.iter().map(|one| (one.variant.clone(), Some(&one.cost)));
-    let rates = own.into_iter().chain(decoders).chain(variants);
+    let costs = own.into_iter().chain(decoders).chain(variants);
     let said: Vec<String> =
-        rates.filter_map(|(what, cost)| Some(format!("{what}: {}", describe_wide(cost?)?))).collect();
+        costs.filter_map(|(what, cost)| Some(format!("{what}: {}", describe_wide(cost?)?))).collect();
     let text = format!("{}, too wide for an exact figure", said.join("; "));
     (!said.is_empty()).then_some(Caveat { code: CaveatKind::IntervalNotReached, text })
 }
@@ -70,7 +70,7 @@ impl RowAnalysis<'_> {
         if never { readings().map(|reading| reading.shared.clone()).collect() } else { alone }
     }
 
-    /// The caveat for experiments whose sibling was always busy.
+    /// The caveat for experiments whose sibling was busy in all readings of all passes.
     pub(super) fn shared_core_caveat(&self, passes: &[Vec<ProgramReading>]) -> Option<Caveat> {
         let never = |index: &usize| {
             let readings = || passes.iter().filter_map(|pass| pass.get(*index));
@@ -89,9 +89,10 @@ impl RowAnalysis<'_> {
         self.estimate_figures(experiment, &self.figures_by_pass(passes, experiment).concat())
     }
 
-    /// Estimates a cost from layouts: the lowest mode of a rate, the usual mode of a chain.
+    /// Estimates a cost from layouts: the lowest mode of a reciprocal throughput, the
+    /// usual mode of a chain.
     pub(super) fn estimate_figures(&self, experiment: usize, values: &[f64]) -> Option<ModeEstimate> {
-        match self.plan.experiments[experiment].meaning.is_rate() {
+        match self.plan.experiments[experiment].meaning.is_throughput() {
             true => estimate_lowest(values, self.confidence),
             false => estimate_usual(values, self.confidence),
         }
@@ -114,9 +115,9 @@ impl RowAnalysis<'_> {
     }
 
     /// Turns exact latencies with wide intervals into upper bounds, and adds caveats for wide
-    /// rates.
+    /// reciprocal throughputs.
     pub(super) fn mark_wide(row: &mut InstrRow) {
-        row.caveats.extend(row.throughput.as_ref().and_then(wide_rates_caveat));
+        row.caveats.extend(row.throughput.as_ref().and_then(wide_throughput_caveat));
         for latency in row.latency.iter_mut().filter(|latency| latency.bound == LatencyBound::Exact) {
             let Quantity { value: Some(value), high, .. } = latency.cost else { continue };
             let Some(range) = describe_wide(&latency.cost) else { continue };
@@ -175,8 +176,8 @@ pub(super) mod tests {
             modes: Vec::new(),
             variants: Vec::new(),
         };
-        assert_eq!(wide_rates_caveat(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);
-        let text = wide_rates_caveat(&rates(quantity(1.0, 0.2), Some(quantity(2.0, f64::INFINITY)))).unwrap().text;
+        assert_eq!(wide_throughput_caveat(&rates(quantity(1.0, 0.09), Some(quantity(2.0, 0.1)))), None);
+        let text = wide_throughput_caveat(&rates(quantity(1.0, 0.2), Some(quantity(2.0, f64::INFINITY)))).unwrap().text;
         assert!(text.contains("reciprocal throughput: 0.800 to 1.200"), "{text}");
         assert!(text.contains("from the decoders: 2.000 core cycles in a single layout"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Fills a row from its readings: the rate, the latencies, and variants by constants and operands.
+//! Fills a row from its readings: the reciprocal throughput, the latencies, and variants by constants and operands.
 
 use super::instr_row::{InstrRow, RowStatus};
 use super::row_analysis::RowAnalysis;
@@ -9,12 +9,12 @@ impl RowAnalysis<'_> {
     pub(crate) fn fill_row(&self, row: &mut InstrRow, passes: &[Vec<ProgramReading>]) {
         row.status = RowStatus::Measured;
         let throughput = self.estimate_throughput(passes, row);
-        let rate = throughput.as_ref().and_then(|throughput| throughput.cost.value);
+        let rthroughput = throughput.as_ref().and_then(|throughput| throughput.cost.value);
         row.throughput = throughput;
-        self.add_latencies(passes, rate, row);
+        self.add_latencies(passes, rthroughput, row);
         self.add_constants(passes, row);
-        self.add_operands(passes, rate, row);
-        self.add_false_dependency(passes, rate, row);
+        self.add_operands(passes, rthroughput, row);
+        self.add_false_dependency(passes, rthroughput, row);
         Self::mark_wide(row);
         row.caveats.extend(self.shared_core_caveat(passes));
         if row.throughput.is_none() && row.latency.is_empty() {
